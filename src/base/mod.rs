@@ -1,0 +1,3 @@
+//! Small parts that know nothing of RocketMQ's types.
+
+pub mod java_hash;
