@@ -28,4 +28,4 @@ mod instance;
 mod producer;
 
 pub use crate::error::{Error, ErrorKind, Result};
-pub use crate::message::MessageQueue;
+pub use crate::message::{BodyError, Message, MessageExt, MessageQueue};
