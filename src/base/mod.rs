@@ -1,3 +1,4 @@
 //! Small parts that know nothing of RocketMQ's types.
 
+pub mod fastjson;
 pub mod java_hash;

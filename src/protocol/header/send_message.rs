@@ -1,0 +1,227 @@
+//! Sends: `SEND_MESSAGE` (10, long names), `SEND_MESSAGE_V2` (310) and `SEND_BATCH_MESSAGE` (320) with one-letter names,
+//! their replies (324, 325), and the reply that a broker passes on (326).
+//!
+//! Both sets of names mean the same, so there is one struct. It is written with letters, as clients do; in place of
+//! [`SendMessageRequestHeader`] write [`LongNames`] for the long ones. Reading takes either.
+
+use crate::error::Result;
+use crate::protocol::command_header::{CommandHeader, HeaderField, command_header};
+use crate::protocol::ext_fields::{ExtFields, Key, key};
+use std::fmt;
+
+const FIELDS: usize = 14;
+
+const LETTERS: [&Key; FIELDS] = [
+    key!("i"),
+    key!("a"),
+    key!("b"),
+    key!("c"),
+    key!("d"),
+    key!("e"),
+    key!("f"),
+    key!("g"),
+    key!("h"),
+    key!("j"),
+    key!("k"),
+    key!("l"),
+    key!("m"),
+    key!("n"),
+];
+
+const LONG: [&Key; FIELDS] = [
+    key!("properties"),
+    key!("producerGroup"),
+    key!("topic"),
+    key!("defaultTopic"),
+    key!("defaultTopicQueueNums"),
+    key!("queueId"),
+    key!("sysFlag"),
+    key!("bornTimestamp"),
+    key!("flag"),
+    key!("reconsumeTimes"),
+    key!("unitMode"),
+    key!("maxReconsumeTimes"),
+    key!("batch"),
+    key!("bname"),
+];
+
+/// Sends one message, or a batch; the body is the message's.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct SendMessageRequestHeader<'a> {
+    /// The producer group.
+    pub producer_group: &'a str,
+    /// The topic.
+    pub topic: &'a str,
+    /// The topic to take the settings from, should the broker create this one.
+    pub default_topic: &'a str,
+    /// How many queues it would get.
+    pub default_topic_queue_nums: i32,
+    /// The queue; below 0 the broker picks one.
+    pub queue_id: i32,
+    /// Bits of `MessageSysFlag`: compression, transaction.
+    pub sys_flag: i32,
+    /// When the message was made, in milliseconds.
+    pub born_timestamp: i64,
+    /// The user's flag.
+    pub flag: i32,
+    /// The properties in their text form; never empty.
+    pub properties: Option<&'a str>,
+    /// How often it was consumed before: 0 but for retries.
+    pub reconsume_times: Option<i32>,
+    /// False.
+    pub unit_mode: Option<bool>,
+    /// Only for sends to a retry topic.
+    pub max_reconsume_times: Option<i32>,
+    /// Whether the body is a batch (since 4.1). Brokers go by this, not by the request code.
+    pub batch: Option<bool>,
+    /// The name of the broker.
+    pub bname: Option<&'a str>,
+}
+
+impl<'a> SendMessageRequestHeader<'a> {
+    fn write_named(&self, keys: &[&'static Key; FIELDS], out: &mut ExtFields) {
+        let [i, a, b, c, d, e, f, g, h, j, k, l, m, n] = keys;
+        // First, because the separators in it need the binary form to be kept in: so nothing is translated.
+        self.properties.put(i, out);
+        self.producer_group.put(a, out);
+        self.topic.put(b, out);
+        self.default_topic.put(c, out);
+        self.default_topic_queue_nums.put(d, out);
+        self.queue_id.put(e, out);
+        self.sys_flag.put(f, out);
+        self.born_timestamp.put(g, out);
+        self.flag.put(h, out);
+        self.reconsume_times.put(j, out);
+        self.unit_mode.put(k, out);
+        self.max_reconsume_times.put(l, out);
+        self.batch.put(m, out);
+        self.bname.put(n, out);
+    }
+
+    fn read_named(keys: &[&'static Key; FIELDS], values: [Option<&'a [u8]>; FIELDS]) -> Result<Self> {
+        fn field<'a, T: HeaderField<'a>>(key: &Key, value: Option<&'a [u8]>) -> Result<T> {
+            T::read(value).map_err(|fault| fault.error("SendMessageRequestHeader", key, value))
+        }
+        let [ki, ka, kb, kc, kd, ke, kf, kg, kh, kj, kk, kl, km, kn] = keys;
+        let [i, a, b, c, d, e, f, g, h, j, k, l, m, n] = values;
+        Ok(Self {
+            properties: field(ki, i)?,
+            producer_group: field(ka, a)?,
+            topic: field(kb, b)?,
+            default_topic: field(kc, c)?,
+            default_topic_queue_nums: field(kd, d)?,
+            queue_id: field(ke, e)?,
+            sys_flag: field(kf, f)?,
+            born_timestamp: field(kg, g)?,
+            flag: field(kh, h)?,
+            reconsume_times: field(kj, j)?,
+            unit_mode: field(kk, k)?,
+            max_reconsume_times: field(kl, l)?,
+            batch: field(km, m)?,
+            bname: field(kn, n)?,
+        })
+    }
+}
+
+impl<'a> CommandHeader<'a> for SendMessageRequestHeader<'a> {
+    /// Writes the one-letter names of requests 310, 320 and 325.
+    fn write(&self, out: &mut ExtFields) {
+        self.write_named(&LETTERS, out);
+    }
+
+    /// Reads either set of names.
+    fn read(ext: &'a ExtFields) -> Result<Self> {
+        let letters = ext.collect(&LETTERS);
+        if letters[1].is_some() {
+            return Self::read_named(&LETTERS, letters);
+        }
+        let long = ext.collect(&LONG);
+        // Complain about the letters when neither set is there: they are what clients send.
+        if long[1].is_some() { Self::read_named(&LONG, long) } else { Self::read_named(&LETTERS, letters) }
+    }
+}
+
+impl fmt::Debug for SendMessageRequestHeader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendMessageRequestHeader")
+            .field("producer_group", &self.producer_group)
+            .field("topic", &self.topic)
+            .field("queue_id", &self.queue_id)
+            .field("sys_flag", &self.sys_flag)
+            .field("properties_length", &self.properties.map(str::len))
+            .field("reconsume_times", &self.reconsume_times)
+            .field("batch", &self.batch)
+            .field("bname", &self.bname)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A send header that is written with the long names of requests 10 and 324.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LongNames<'a>(pub SendMessageRequestHeader<'a>);
+
+impl<'a> CommandHeader<'a> for LongNames<'a> {
+    fn write(&self, out: &mut ExtFields) {
+        self.0.write_named(&LONG, out);
+    }
+
+    fn read(ext: &'a ExtFields) -> Result<Self> {
+        SendMessageRequestHeader::read(ext).map(Self)
+    }
+}
+
+command_header! {
+    /// Answer to a send, with codes 0, 10, 11 and 12: in all four the message is stored.
+    pub struct SendMessageResponseHeader<'a> {
+        /// The *offset* message id; of a batch all of them, with commas between.
+        pub msg_id: &'a str => "msgId",
+        /// The queue.
+        pub queue_id: i32 => "queueId",
+        /// The queue offset, of a batch the first one.
+        pub queue_offset: i64 => "queueOffset",
+        /// The unique key of the message.
+        pub transaction_id: Option<&'a str> => "transactionId",
+        /// Of a batch that was stored as one message (since 5.0).
+        pub batch_uniq_id: Option<&'a str> => "batchUniqId",
+        /// What a timer message can be recalled with (since 5.3.2).
+        pub recall_handle: Option<&'a str> => "recallHandle",
+        /// The region of the broker.
+        pub msg_region: Option<&'a str> => "MSG_REGION",
+        /// Whether the broker wants traces.
+        pub trace_on: Option<bool> => "TRACE_ON",
+    }
+}
+
+command_header! {
+    /// `PUSH_REPLY_MESSAGE_TO_CLIENT` (326): a broker hands on a reply.
+    pub struct ReplyMessageRequestHeader<'a> {
+        /// The group of who replies.
+        pub producer_group: &'a str => "producerGroup",
+        /// The reply topic.
+        pub topic: &'a str => "topic",
+        /// The template topic.
+        pub default_topic: &'a str => "defaultTopic",
+        /// Its number of queues.
+        pub default_topic_queue_nums: i32 => "defaultTopicQueueNums",
+        /// The queue.
+        pub queue_id: i32 => "queueId",
+        /// Bits of `MessageSysFlag`.
+        pub sys_flag: i32 => "sysFlag",
+        /// When the reply was made, in milliseconds.
+        pub born_timestamp: i64 => "bornTimestamp",
+        /// The user's flag.
+        pub flag: i32 => "flag",
+        /// The properties in their text form; `CORRELATION_ID` is in them.
+        pub properties: Option<&'a str> => "properties",
+        /// How often it was consumed before.
+        pub reconsume_times: Option<i32> => "reconsumeTimes",
+        /// False.
+        pub unit_mode: bool => "unitMode" = false,
+        /// Who sent it.
+        pub born_host: &'a str => "bornHost",
+        /// The broker.
+        pub store_host: &'a str => "storeHost",
+        /// When the broker got it, in milliseconds.
+        pub store_timestamp: i64 => "storeTimestamp",
+    }
+}
