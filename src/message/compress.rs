@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn refuses_a_stream_that_is_cut_or_changed() {
-        let body: Vec<u8> = (0..3000u32).map(|at| (at * at >> 5) as u8).collect();
+        let body: Vec<u8> = (0..3000u32).map(|at| ((at * at) >> 5) as u8).collect();
         for level in 0..=9 {
             let whole = deflate(&body, level).unwrap();
             for cut in [0, 1, 2, 3, whole.len() / 2, whole.len() - 4, whole.len() - 1] {
