@@ -2,3 +2,4 @@
 
 pub mod fastjson;
 pub mod java_hash;
+pub mod net;
