@@ -120,21 +120,13 @@ fn split_member(rest: &[u8]) -> Option<(BatchMember<'_>, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const VECTOR_9: &str = "000000220000000000000000000000000000000568656c6c6f0007544147530141020000001c00000000000000000000000000000006776f726c64210000";
-
-    fn unhex(text: &str) -> Vec<u8> {
-        text.as_bytes()
-            .chunks(2)
-            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-            .collect()
-    }
+    use crate::message::vectors::{BATCH_BODY, unhex};
 
     #[test]
     fn writes_and_reads_what_java_writes() {
         let messages = [Message::new("t", "hello").with_tags("A"), Message::new("t", "world!")];
         let body = encode_batch(&messages).unwrap();
-        assert_eq!(body, unhex(VECTOR_9));
+        assert_eq!(body, unhex(BATCH_BODY));
         let members = decode_batch(&body).unwrap();
         assert_eq!(members.len(), 2);
         assert_eq!((members[0].body, members[0].properties), (&b"hello"[..], &b"TAGS\x01A\x02"[..]));
@@ -143,7 +135,7 @@ mod tests {
 
     #[test]
     fn refuses_every_cut_and_every_wrong_length() {
-        let whole = unhex(VECTOR_9);
+        let whole = unhex(BATCH_BODY);
         for cut in (1..whole.len()).filter(|cut| *cut != 34) {
             assert_eq!(decode_batch(&whole[..cut]), Err(BodyError::BatchNotSplit), "cut at {cut}");
         }

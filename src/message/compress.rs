@@ -111,3 +111,75 @@ impl Inflater {
         Ok(out.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::sys_flag::COMPRESSED;
+    use crate::message::vectors::{LZ4, ZLIB, ZSTD, unhex};
+
+    const TEXT: &[u8] = b"Hello RocketMQ Hello RocketMQ";
+
+    fn inflate_zlib(data: &[u8], limit: usize) -> Result<Bytes, BodyError> {
+        inflate(data, COMPRESSED | CompressionType::Zlib.bits(), limit)
+    }
+
+    #[test]
+    fn inflates_what_java_compressed() {
+        assert_eq!(inflate(&unhex(ZLIB), COMPRESSED, 1000).unwrap(), TEXT);
+        assert_eq!(inflate_zlib(&unhex(ZLIB), 1000).unwrap(), TEXT);
+    }
+
+    #[test]
+    fn says_which_compression_this_build_lacks() {
+        for (hex, kind) in [(LZ4, CompressionType::Lz4), (ZSTD, CompressionType::Zstd)] {
+            let error = inflate(&unhex(hex), COMPRESSED | kind.bits(), 1000).unwrap_err();
+            assert_eq!(error, BodyError::NotBuiltIn(kind));
+            assert!(error.to_string().contains(&format!("feature \"{kind}\"")), "{error}");
+        }
+        assert_eq!(inflate(&[], 0x701, 1000), Err(BodyError::UnknownCompression { code: 7 }));
+    }
+
+    #[test]
+    fn the_limit_is_exact() {
+        for length in [0, 1, 255, 256, 257, 65_536, 1_000_000] {
+            let body: Vec<u8> = (0..length).map(|at: u32| (at % 251) as u8).collect();
+            let small = deflate(&body, 5).unwrap();
+            assert_eq!(inflate_zlib(&small, body.len()).unwrap(), body);
+            if let Some(limit) = body.len().checked_sub(1) {
+                assert_eq!(inflate_zlib(&small, limit), Err(BodyError::TooLarge { limit }), "{length} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn refuses_a_stream_that_is_cut_or_changed() {
+        let body: Vec<u8> = (0..3000u32).map(|at| ((at * at) >> 5) as u8).collect();
+        for level in 0..=9 {
+            let whole = deflate(&body, level).unwrap();
+            for cut in [0, 1, 2, 3, whole.len() / 2, whole.len() - 4, whole.len() - 1] {
+                assert_eq!(inflate_zlib(&whole[..cut], 1 << 20), Err(BodyError::Broken), "cut at {cut}");
+            }
+            let mut changed = whole.to_vec();
+            *changed.last_mut().unwrap() ^= 1;
+            assert_eq!(inflate_zlib(&changed, 1 << 20), Err(BodyError::Broken), "the checksum is looked at");
+        }
+    }
+
+    #[test]
+    fn ignores_what_follows_the_stream() {
+        let mut data = unhex(ZLIB);
+        data.extend_from_slice(b"and more");
+        assert_eq!(inflate_zlib(&data, 1000).unwrap(), TEXT);
+    }
+
+    #[test]
+    fn one_state_serves_many_bodies_also_after_a_bad_one() {
+        let mut inflater = Inflater::default();
+        let good = unhex(ZLIB);
+        for data in [&good[..], &good[..10], &b"nonsense"[..], &good[..]] {
+            let expected = if data.len() == good.len() { Ok(Bytes::from_static(TEXT)) } else { Err(BodyError::Broken) };
+            assert_eq!(inflater.inflate(data, COMPRESSED, 1000), expected);
+        }
+    }
+}

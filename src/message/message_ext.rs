@@ -169,7 +169,7 @@ impl MessageExt {
 
     /// All properties, in the order they are stored. Should a name come twice, the last value counts.
     pub fn properties(&self) -> impl Iterator<Item = (&str, &str)> {
-        // Checked when the message was made; safe code has to ask again.
+        // Found to be UTF-8, or made so, when this message was made; safe code has to ask again.
         properties::parse(std::str::from_utf8(self.property_bytes()).unwrap_or_default())
     }
 

@@ -16,6 +16,8 @@ mod queue;
 pub mod store_codec;
 pub mod sys_flag;
 pub mod topic;
+#[cfg(test)]
+mod vectors;
 
 pub use compress::BodyError;
 pub use message_ext::MessageExt;

@@ -6,6 +6,8 @@
 //!
 //! Source: `MessageConst`, `MessageDecoder` of Apache RocketMQ.
 
+use byteorder::{ByteOrder, LittleEndian};
+
 /// Between a name and its value.
 pub const NAME_VALUE_SEPARATOR: char = '\u{1}';
 /// Behind every value.
@@ -168,20 +170,50 @@ pub fn parse(text: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// The value of `name` in the bytes of a property string; of equal names the last one.
-pub(crate) fn find<'a>(bytes: &'a [u8], name: &str) -> Option<&'a str> {
+///
+/// Consumers look at several properties of every message, so the separators are sought eight bytes at a time.
+pub fn find<'a>(bytes: &'a [u8], name: &str) -> Option<&'a str> {
     if name.is_empty() || name.contains(NAME_VALUE_SEPARATOR) {
         return None;
     }
-    let value = bytes.rsplit(|byte| *byte == PROPERTY_SEPARATOR as u8).find_map(|segment| {
-        let value = segment.strip_prefix(name.as_bytes())?.strip_prefix(&[NAME_VALUE_SEPARATOR as u8])?;
-        (!value.is_empty()).then_some(value)
-    })?;
-    std::str::from_utf8(value).ok()
+    let value_of = |segment: &'a [u8]| {
+        // The one byte first: it tells most names apart without a comparison.
+        let named = *segment.get(name.len())? == NAME_VALUE_SEPARATOR as u8 && segment.starts_with(name.as_bytes());
+        let value = segment.get(name.len() + 1..).filter(|value| named && !value.is_empty())?;
+        // Bytes that are not UTF-8 never get here from a message; see `store_codec`.
+        std::str::from_utf8(value).ok()
+    };
+    let mut end = bytes.len();
+    let words = bytes.rchunks_exact(8);
+    let mut word_at = bytes.len();
+    for word in words {
+        word_at -= 8;
+        let mut found = separators(word);
+        while found != 0 {
+            let last = 7 - found.leading_zeros() as usize / 8;
+            found ^= 0x80 << (8 * last);
+            let at = word_at + last;
+            if let Some(value) = value_of(&bytes[at + 1..end]) {
+                return Some(value);
+            }
+            end = at;
+        }
+    }
+    bytes[..end].rsplit(|byte| *byte == PROPERTY_SEPARATOR as u8).find_map(value_of)
+}
+
+/// The top bit of each of eight bytes, the first byte lowest: set where it is a [`PROPERTY_SEPARATOR`].
+fn separators(word: &[u8]) -> u64 {
+    const LOW_BITS: u64 = 0x7F7F_7F7F_7F7F_7F7F;
+    let word = LittleEndian::read_u64(word) ^ (0x0101_0101_0101_0101 * PROPERTY_SEPARATOR as u64);
+    // A byte is zero now where it was a separator; the sum carries into its top bit from any other.
+    !(((word & LOW_BITS) + LOW_BITS) | word | LOW_BITS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::collections::BTreeMap;
 
     #[test]
@@ -233,6 +265,14 @@ mod tests {
         }
         for name in ["user", SHARDING_KEY, CHECK_IMMUNITY_TIME_IN_SECONDS, "keys"] {
             assert!(!is_reserved(name), "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn finds_the_last_value_at_every_place_of_any_text(text in "[ab\u{1}\u{2}é]{0,60}", name in "[ab]{1,2}") {
+            let map: BTreeMap<_, _> = parse(&text).collect();
+            prop_assert_eq!(find(text.as_bytes(), &name), map.get(name.as_str()).copied());
         }
     }
 }

@@ -7,7 +7,11 @@
 //! Source: `MessageDecoder`, `MessageExtEncoder` of Apache RocketMQ.
 
 mod decode;
+#[cfg(test)]
+mod decode_tests;
 mod encode;
+#[cfg(test)]
+mod hostile_tests;
 
 pub use decode::{Damage, DamageKind, DecodeOptions, Decoded, decode_all, decode_one};
 pub use encode::{StoredFields, encode_stored};
