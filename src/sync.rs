@@ -12,6 +12,10 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Rank {
+    /// A consumer's rounds; held while one runs, so that rounds of a consumer never overlap.
+    Round = 5,
+    /// A consumer's storing of offsets; held while answers are waited for, so that updates cannot overtake each other.
+    Storing = 8,
     /// Tables of clients and instances.
     Registry = 10,
     /// Route and broker tables.

@@ -3,3 +3,4 @@
 pub mod fastjson;
 pub mod java_hash;
 pub mod net;
+pub mod rng;

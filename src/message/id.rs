@@ -4,6 +4,7 @@
 //!
 //! Source: `MessageDecoder`, `MessageClientIDSetter`, `UtilAll` of Apache RocketMQ.
 
+use crate::base::net;
 use crate::error::{Error, ErrorKind, Result};
 use crate::time::to_millis;
 use byteorder::{BigEndian, ByteOrder};
@@ -92,9 +93,11 @@ impl UniqueIdGenerator {
 
     fn of_this_process() -> Self {
         let random = RandomState::new().hash_one(SystemTime::now());
-        // Without any address Java takes four bytes of the clock; what counts is that they differ between hosts.
-        let ip =
-            local_ip().unwrap_or_else(|| Ipv4Addr::from((to_millis(SystemTime::now()) as u32).to_be_bytes()).into());
+        // Without an address of its own Java takes four bytes of the clock; what counts is that hosts differ.
+        let ip = match net::local_ip() {
+            ip if ip.is_loopback() => Ipv4Addr::from((to_millis(SystemTime::now()) as u32).to_be_bytes()).into(),
+            ip => ip,
+        };
         Self::new(ip, std::process::id(), (random >> 32 ^ random) as u32)
     }
 
@@ -131,25 +134,6 @@ fn month_start(millis: i64) -> i64 {
     let month = (5 * day_of_year + 2) / 153;
     let day_of_month = day_of_year - (153 * month + 2) / 5;
     (day - day_of_month) * DAY_MILLIS
-}
-
-/// An address of this host, best one first: public IPv4, private IPv4, IPv6, loopback.
-fn local_ip() -> Option<IpAddr> {
-    let rank = |ip: &IpAddr| match ip {
-        IpAddr::V4(v4) if v4.is_loopback() || v4.is_link_local() || v4.is_unspecified() => 3,
-        IpAddr::V4(v4) if v4.is_private() => 1,
-        IpAddr::V4(_) => 0,
-        IpAddr::V6(v6) if v6.is_loopback() || v6.is_unicast_link_local() || v6.is_unspecified() => 4,
-        IpAddr::V6(_) => 2,
-    };
-    let interfaces = match if_addrs::get_if_addrs() {
-        Ok(interfaces) => interfaces,
-        Err(error) => {
-            log::warn!("cannot list the network interfaces, so message ids carry clock bytes as address: {error}");
-            return None;
-        }
-    };
-    interfaces.iter().map(if_addrs::Interface::ip).min_by_key(rank)
 }
 
 fn push_ip(out: &mut String, ip: IpAddr) {
