@@ -1,1 +1,10 @@
-//! (in work)
+//! Consumers: membership, pulling, handing messages to listeners, progress.
+
+pub(crate) mod allocate;
+pub(crate) mod event;
+pub(crate) mod held;
+pub(crate) mod listener;
+pub(crate) mod offset;
+pub(crate) mod process_queue;
+pub(crate) mod push;
+pub(crate) mod rebalance;

@@ -1,0 +1,124 @@
+//! What a consumer tells its user beside messages: queues that come and go, and problems worth a look.
+
+use crate::message::MessageQueue;
+use std::fmt;
+use std::sync::Arc;
+
+/// Queues that came to this consumer or left it.
+#[derive(Debug)]
+pub struct RebalanceEvent {
+    queues: Vec<MessageQueue>,
+    owned: usize,
+}
+
+impl RebalanceEvent {
+    pub(crate) fn new(queues: Vec<MessageQueue>, owned: usize) -> Self {
+        Self { queues, owned }
+    }
+
+    /// The queues this event is about, in order. Those of the group's retry topic are among them, under its name.
+    pub fn queues(&self) -> &[MessageQueue] {
+        &self.queues
+    }
+
+    /// How many queues the consumer holds after the event.
+    pub fn owned(&self) -> usize {
+        self.owned
+    }
+}
+
+/// Hears of queues that come and go. Called on the rebalance thread, one event at a time; a slow method delays the
+/// next round, so hand long work to another thread. A panic is caught and logged.
+pub trait RebalanceListener: Send + Sync + 'static {
+    /// These queues are ours now. Their first messages come after this call.
+    fn assigned(&self, event: &RebalanceEvent) {
+        let _ = event;
+    }
+
+    /// These queues belong to others now. Running listeners have ended and the offsets are stored.
+    fn revoked(&self, event: &RebalanceEvent) {
+        let _ = event;
+    }
+
+    /// These queues belong to others now, and what was running had not ended, or an offset could not be stored: the
+    /// next owner may see messages again.
+    fn lost(&self, event: &RebalanceEvent) {
+        let _ = event;
+    }
+}
+
+/// A condition that a user should know of. Each is told once when it begins, and logged as a warning.
+#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConsumerEvent {
+    /// A broker refused the offset of a pull, and the consumer went on elsewhere.
+    OffsetCorrected {
+        /// The queue.
+        queue: MessageQueue,
+        /// The offset asked for.
+        asked: i64,
+        /// Where it goes on.
+        corrected: i64,
+    },
+    /// A stored message cannot be read; it was passed over after three tries.
+    MessageUnreadable {
+        /// The queue.
+        queue: MessageQueue,
+        /// Its offset in the queue.
+        offset: i64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A message's body cannot be inflated; it goes to the dead-letter topic.
+    BodyUnreadable {
+        /// The queue.
+        queue: MessageQueue,
+        /// Its offset in the queue.
+        offset: i64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Brokers keep answering that they do not know this subscription. Usually members of one group subscribe to
+    /// different topics: each heartbeat then replaces the others' set, and messages are missed.
+    SubscriptionConflict {
+        /// The topic that is not known.
+        topic: Arc<str>,
+        /// What the broker answered.
+        reason: String,
+    },
+}
+
+impl ConsumerEvent {
+    /// A short name, the same in every version, for logs and scripts.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::OffsetCorrected { .. } => "offset_corrected",
+            Self::MessageUnreadable { .. } => "message_unreadable",
+            Self::BodyUnreadable { .. } => "body_unreadable",
+            Self::SubscriptionConflict { .. } => "subscription_conflict",
+        }
+    }
+}
+
+impl fmt::Display for ConsumerEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OffsetCorrected { queue, asked, corrected } => {
+                write!(f, "the broker refused offset {asked} of {queue}; consumption goes on at {corrected}")
+            }
+            Self::MessageUnreadable { queue, offset, reason } => {
+                write!(f, "message {offset} of {queue} cannot be read and was passed over: {reason}")
+            }
+            Self::BodyUnreadable { queue, offset, reason } => {
+                write!(f, "the body of message {offset} of {queue} cannot be read; it becomes a dead letter: {reason}")
+            }
+            Self::SubscriptionConflict { topic, reason } => write!(
+                f,
+                "brokers do not keep the subscription to '{topic}' ({reason}); do all members of the group subscribe to the same topics?"
+            ),
+        }
+    }
+}
+
+/// Hears of problems. Called on service threads: return soon.
+pub(crate) type EventListener = Arc<dyn Fn(&ConsumerEvent) + Send + Sync>;

@@ -1,0 +1,367 @@
+//! One ownership of one queue, and the table of those a consumer has.
+//!
+//! An ownership begins when a queue is assigned and ends when it is released; the next one of the same queue is another
+//! object with another epoch. Whatever was started under it (a pull, a listener call, a commit) holds this object, so a
+//! late result meets the phase `Released` and changes nothing.
+//!
+//! ```text
+//!             assigned           start offset known            revoked, or the offset was corrected
+//!   Wanted ────────────▶ Locating ────────────────▶ Pulling ──────────────▶ Draining ─────▶ Released
+//!      │                    │  ▲ failed: again later   │ throttled: the ticket is parked in the process queue,
+//!      │                    └──┘                       └ and whoever makes room submits it
+//!      └──────── revoked ───┴────────────────────────────────────────────────────────────────▲
+//! ```
+
+use super::process_queue::ProcessQueue;
+use crate::instance::role::PullTicket;
+use crate::message::MessageQueue;
+use crate::sync::{Condvar, Mutex, Rank};
+use crate::time::Deadline;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Where an ownership stands; see the drawing at the head of this file.
+#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum QueuePhase {
+    /// Assigned; the previous owner gets a moment to store its offset.
+    Wanted,
+    /// Asking where to start.
+    Locating,
+    /// Being pulled and consumed.
+    Pulling,
+    /// No new messages are handed out; running listeners end.
+    Draining,
+    /// Over.
+    Released,
+}
+
+impl QueuePhase {
+    fn from_u8(value: u8) -> Self {
+        match value {
+            0 => Self::Wanted,
+            1 => Self::Locating,
+            2 => Self::Pulling,
+            3 => Self::Draining,
+            _ => Self::Released,
+        }
+    }
+}
+
+pub(crate) struct HeldQueue {
+    pub(crate) queue: MessageQueue,
+    pub(crate) epoch: u64,
+    group: Arc<str>,
+    since: Instant,
+    phase: AtomicU8,
+    /// Workers that may be inside a listener with messages of this ownership.
+    running: AtomicUsize,
+    /// Behind the highest offset that was handed to a listener.
+    handed_to: AtomicI64,
+    /// Counts the times that the last worker left, for whoever waits for a drain.
+    idle: Mutex<u64>,
+    idle_changed: Condvar,
+    process: std::sync::OnceLock<ProcessQueue>,
+    progress: Mutex<Progress>,
+}
+
+/// The pull side of an ownership; one pull circulates, so only its holder writes most of this.
+#[derive(Debug, Clone)]
+pub(crate) struct Progress {
+    pub(crate) next_offset: i64,
+    pub(crate) suggested_broker_id: i64,
+    pub(crate) last_pull: Option<Instant>,
+    pub(crate) last_progress: Option<Instant>,
+    /// The highest offset that the broker confirmed to have stored for us.
+    pub(crate) stored: Option<i64>,
+    pub(crate) failures: u32,
+    pub(crate) empty_answers: u32,
+    /// A place where an answer was damaged, and how often.
+    pub(crate) damage: Option<(i64, u32)>,
+    /// Why it stands still, for people.
+    pub(crate) standing: Option<String>,
+}
+
+impl HeldQueue {
+    pub(crate) fn new(queue: MessageQueue, epoch: u64, group: Arc<str>) -> Self {
+        Self {
+            queue,
+            epoch,
+            group,
+            since: Instant::now(),
+            phase: AtomicU8::new(QueuePhase::Wanted as u8),
+            running: AtomicUsize::new(0),
+            handed_to: AtomicI64::new(i64::MIN),
+            idle: Mutex::new(Rank::Thread, 0),
+            idle_changed: Condvar::new(),
+            process: std::sync::OnceLock::new(),
+            progress: Mutex::new(
+                Rank::Offsets,
+                Progress {
+                    next_offset: 0,
+                    suggested_broker_id: 0,
+                    last_pull: None,
+                    last_progress: None,
+                    stored: None,
+                    failures: 0,
+                    empty_answers: 0,
+                    damage: None,
+                    standing: None,
+                },
+            ),
+        }
+    }
+
+    pub(crate) fn phase(&self) -> QueuePhase {
+        QueuePhase::from_u8(self.phase.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// Moves to `to` if the ownership stands at `from`.
+    pub(crate) fn advance(&self, from: QueuePhase, to: QueuePhase) -> bool {
+        self.phase.compare_exchange(from as u8, to as u8, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// The start offset is known: from now on it is pulled.
+    pub(crate) fn begin(&self, start: i64, stored: Option<i64>) -> bool {
+        let _ = self.process.set(ProcessQueue::new(start));
+        {
+            let mut progress = self.progress.lock();
+            progress.next_offset = start;
+            progress.stored = stored;
+            progress.failures = 0;
+            progress.standing = None;
+        }
+        self.advance(QueuePhase::Locating, QueuePhase::Pulling)
+    }
+
+    /// Present from `Pulling` on.
+    pub(crate) fn process(&self) -> Option<&ProcessQueue> {
+        self.process.get()
+    }
+
+    /// What a next owner must start from; `None` while no start offset is known.
+    pub(crate) fn commit_offset(&self) -> Option<i64> {
+        self.process().map(ProcessQueue::commit_offset)
+    }
+
+    pub(crate) fn with_progress<R>(&self, f: impl FnOnce(&mut Progress) -> R) -> R {
+        f(&mut self.progress.lock())
+    }
+
+    pub(crate) fn ticket(&self) -> PullTicket {
+        PullTicket { group: self.group.clone(), queue: self.queue.clone(), epoch: self.epoch }
+    }
+
+    pub(crate) fn is_pulling(&self) -> bool {
+        self.phase() == QueuePhase::Pulling
+    }
+
+    /// A worker begins to work on messages of this ownership. `false`: it is over.
+    pub(crate) fn enter(&self) -> bool {
+        self.running.fetch_add(1, Ordering::SeqCst);
+        if self.phase() != QueuePhase::Released {
+            return true;
+        }
+        self.leave();
+        false
+    }
+
+    pub(crate) fn leave(&self) {
+        if self.running.fetch_sub(1, Ordering::SeqCst) == 1 && !self.is_pulling() {
+            *self.idle.lock() += 1;
+            self.idle_changed.notify_all();
+        }
+    }
+
+    /// Whether the messages from `first` to `last` may go to a listener; only between [`enter`](Self::enter) and
+    /// [`leave`](Self::leave).
+    ///
+    /// While it drains, only those below what was handed out before: they would otherwise keep the offset behind
+    /// messages that are finished, which the next owner would then see again. A worker that read `Pulling` just before
+    /// the drain began raises `handed_to` late, but has entered, and the drain waits for it.
+    pub(crate) fn may_hand_out(&self, first: i64, last: i64) -> bool {
+        match self.phase() {
+            QueuePhase::Pulling => {
+                self.handed_to.fetch_max(last + 1, Ordering::SeqCst);
+                true
+            }
+            QueuePhase::Draining => first < self.handed_to.load(Ordering::SeqCst),
+            _ => false,
+        }
+    }
+
+    /// Nothing new is handed out from now on. `false` when it was so already.
+    pub(crate) fn stop_handing_out(&self) -> bool {
+        [QueuePhase::Pulling, QueuePhase::Wanted, QueuePhase::Locating]
+            .into_iter()
+            .any(|from| self.advance(from, QueuePhase::Draining))
+    }
+
+    /// Messages that were handed out and are not finished.
+    pub(crate) fn running_messages(&self) -> usize {
+        let handed_to = self.handed_to.load(Ordering::SeqCst);
+        self.process().map_or(0, |process| process.unfinished_below(handed_to))
+    }
+
+    fn is_drained(&self) -> bool {
+        self.running.load(Ordering::SeqCst) == 0
+            && self.commit_offset().is_none_or(|lowest| lowest >= self.handed_to.load(Ordering::SeqCst))
+    }
+
+    /// Waits until everything that was handed out is finished; `false` when the deadline came first.
+    pub(crate) fn wait_drained(&self, deadline: Deadline) -> bool {
+        loop {
+            // The process queue's lock ranks below this one, so it is asked with this one free; the count tells
+            // whether somebody left in between.
+            let seen = *self.idle.lock();
+            if self.is_drained() {
+                return true;
+            }
+            let mut idle = self.idle.lock();
+            while *idle == seen {
+                let left = deadline.remaining();
+                if left.is_zero() {
+                    return false;
+                }
+                idle = self.idle_changed.wait_timeout(idle, left);
+            }
+        }
+    }
+
+    pub(crate) fn release(&self) {
+        self.phase.store(QueuePhase::Released as u8, Ordering::SeqCst);
+    }
+}
+
+/// The queues a consumer holds.
+pub(crate) struct HeldTable {
+    queues: Mutex<BTreeMap<MessageQueue, Arc<HeldQueue>>>,
+    epochs: AtomicU64,
+    group: Arc<str>,
+}
+
+impl HeldTable {
+    pub(crate) fn new(group: Arc<str>) -> Self {
+        Self { queues: Mutex::new(Rank::HeldQueues, BTreeMap::new()), epochs: AtomicU64::new(1), group }
+    }
+
+    /// Begins an ownership; `None` when the queue is held already.
+    pub(crate) fn acquire(&self, queue: &MessageQueue) -> Option<Arc<HeldQueue>> {
+        let mut queues = self.queues.lock();
+        if queues.contains_key(queue) {
+            return None;
+        }
+        let held = self.fresh(queue);
+        queues.insert(queue.clone(), held.clone());
+        Some(held)
+    }
+
+    /// Ends one ownership and begins the next of the same queue in one step; `None` when the first one is over already.
+    pub(crate) fn renew(&self, old: &Arc<HeldQueue>) -> Option<Arc<HeldQueue>> {
+        let mut queues = self.queues.lock();
+        let slot = queues.get_mut(&old.queue).filter(|held| held.epoch == old.epoch)?;
+        old.release();
+        *slot = self.fresh(&old.queue);
+        Some(slot.clone())
+    }
+
+    fn fresh(&self, queue: &MessageQueue) -> Arc<HeldQueue> {
+        let epoch = self.epochs.fetch_add(1, Ordering::Relaxed);
+        Arc::new(HeldQueue::new(queue.clone(), epoch, self.group.clone()))
+    }
+
+    /// The ownership that a ticket was made for, unless it is over.
+    pub(crate) fn get(&self, queue: &MessageQueue, epoch: u64) -> Option<Arc<HeldQueue>> {
+        self.queues.lock().get(queue).filter(|held| held.epoch == epoch).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<HeldQueue>> {
+        self.queues.lock().values().cloned().collect()
+    }
+
+    pub(crate) fn of_topic(&self, topic: &str) -> Vec<Arc<HeldQueue>> {
+        self.queues.lock().values().filter(|held| held.queue.topic() == topic).cloned().collect()
+    }
+
+    /// How many are held; those being given up do not count.
+    pub(crate) fn owned(&self) -> usize {
+        self.queues.lock().values().filter(|held| held.phase() < QueuePhase::Draining).count()
+    }
+
+    /// Takes an ownership out of the table and ends it.
+    pub(crate) fn remove(&self, held: &Arc<HeldQueue>) {
+        held.release();
+        let mut queues = self.queues.lock();
+        if queues.get(&held.queue).is_some_and(|current| current.epoch == held.epoch) {
+            queues.remove(&held.queue);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::consumer::process_queue::Limits;
+    use std::time::Duration;
+
+    fn table() -> (HeldTable, MessageQueue) {
+        (HeldTable::new("g".into()), MessageQueue::new("t", "b", 0))
+    }
+
+    #[test]
+    fn a_ticket_of_an_ended_ownership_finds_nothing() {
+        let (table, queue) = table();
+        let first = table.acquire(&queue).unwrap();
+        assert!(table.acquire(&queue).is_none());
+        let second = table.renew(&first).unwrap();
+        assert!(table.get(&queue, first.epoch).is_none());
+        assert!(table.get(&queue, second.epoch).is_some());
+        assert!(table.renew(&first).is_none());
+        table.remove(&first); // ends nothing but itself
+        assert!(table.get(&queue, second.epoch).is_some());
+        assert_eq!(first.phase(), QueuePhase::Released);
+    }
+
+    fn pulling() -> Arc<HeldQueue> {
+        let (table, queue) = table();
+        let held = table.acquire(&queue).unwrap();
+        held.advance(QueuePhase::Wanted, QueuePhase::Locating);
+        assert!(held.begin(7, None));
+        held.process().unwrap().put((7..10).map(|offset| (offset, 1)), 10);
+        held
+    }
+
+    const LIMITS: Limits = Limits { messages: 100, bytes: 100, span: 100 };
+
+    #[test]
+    fn a_drain_waits_for_what_was_handed_out_and_lets_nothing_new_start() {
+        let held = pulling();
+        assert!(held.enter() && held.may_hand_out(8, 8));
+        assert!(held.stop_handing_out());
+        assert!(!held.may_hand_out(9, 9), "new work while it drains");
+        assert!(held.may_hand_out(7, 7), "a gap below work that was handed out is closed");
+        assert!(!held.wait_drained(Deadline::after(Duration::from_millis(5))));
+        held.process().unwrap().finish(&[7, 8], &LIMITS);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| held.wait_drained(Deadline::after(Duration::from_secs(10))));
+            held.leave();
+            assert!(waiter.join().unwrap());
+        });
+        assert_eq!(held.commit_offset(), Some(9));
+    }
+
+    #[test]
+    fn nothing_starts_under_an_ownership_that_is_over() {
+        let held = pulling();
+        held.release();
+        assert!(!held.enter());
+        assert!(held.wait_drained(Deadline::after(Duration::from_secs(10))));
+    }
+}

@@ -1,0 +1,70 @@
+//! Storing progress at the brokers. What to store is derived from the queues held; nothing is kept here.
+//!
+//! Updates go out together and are answered, so progress counts as stored when the broker said so. Source of the
+//! requests: `RemoteBrokerOffsetStore` (02-consumer 12.2).
+
+use super::held::{HeldQueue, QueuePhase};
+use crate::instance::ClientInstance;
+use crate::time::Deadline;
+use crossbeam::channel::unbounded;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One update may take no longer than this, whatever the deadline of the whole is.
+const STORE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How a round of storing ended.
+#[derive(Default)]
+pub(crate) struct Stored {
+    /// Queues whose offset is at the broker now, sent or found there already.
+    pub(crate) stored: Vec<Arc<HeldQueue>>,
+    /// Queues whose offset could not be stored.
+    pub(crate) failed: Vec<Arc<HeldQueue>>,
+}
+
+/// Stores the offsets of these queues, except those the broker has already, and waits for the answers.
+pub(crate) fn store(instance: &ClientInstance, group: &str, queues: &[Arc<HeldQueue>], deadline: Deadline) -> Stored {
+    let (done, answers) = unbounded();
+    let mut result = Stored::default();
+    let mut sent = 0;
+    for held in queues {
+        let Some(offset) = held.commit_offset() else { continue };
+        if held.with_progress(|progress| progress.stored == Some(offset)) {
+            result.stored.push(held.clone());
+            continue;
+        }
+        // The master is the memory of the group; one that is away gets the offset when it is back (field report 31).
+        let master = match instance.master(held.queue.broker_name()) {
+            Ok(master) => master,
+            Err(error) => {
+                log::debug!("offset {offset} of {} is not stored yet: {error}", held.queue);
+                result.failed.push(held.clone());
+                continue;
+            }
+        };
+        let timeout = deadline.capped(STORE_TIMEOUT).remaining();
+        let (done, answered) = (done.clone(), held.clone());
+        sent += 1;
+        instance.api().store_offset(&master, group, &held.queue, offset, timeout, move |answer| {
+            if answer.is_ok() && answered.phase() != QueuePhase::Released {
+                answered.with_progress(|progress| progress.stored = Some(offset));
+            }
+            let _ = done.send((answered, offset, answer));
+        });
+    }
+    for _ in 0..sent {
+        // Each call has its own time-out, so each one answers.
+        let Ok((held, offset, answer)) = answers.recv() else { break };
+        match answer {
+            Ok(()) => result.stored.push(held),
+            Err(error) => {
+                log::warn!(
+                    "storing offset {offset} of {} for group '{group}' failed; it is tried again: {error}",
+                    held.queue
+                );
+                result.failed.push(held);
+            }
+        }
+    }
+    result
+}

@@ -1,0 +1,350 @@
+//! `ConcurrentConsumeService`: the worker pool that hands pulled messages to the listener.
+//!
+//! A pulled list is one unit of work with a cursor. A worker that takes it passes it on to the next idle worker before
+//! it starts, so that slow listeners soon have all workers busy on it, while a fast one is done before the second
+//! wakes; nothing is queued or locked for each message. Results are settled for many messages at a time.
+//! Source of the rules: `ConsumeMessageConcurrentlyService` (02-consumer section 9).
+
+use super::send_back::{Named, SendBack, TO_DEAD_LETTERS};
+use crate::consumer::event::{ConsumerEvent, EventListener};
+use crate::consumer::held::HeldQueue;
+use crate::consumer::listener::{ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently};
+use crate::consumer::process_queue::Limits;
+use crate::error::Result;
+use crate::instance::ClientInstance;
+use crate::message::MessageExt;
+use crate::thread::{JoinGuard, contain};
+use crate::time::Deadline;
+use crossbeam::channel::{Receiver, Sender, unbounded};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// A message whose send-back failed is offered to the listener again after this long (02-consumer 9.5).
+const KEPT_FOR: Duration = Duration::from_secs(5);
+/// Finished messages are settled at least this often, so that the offset follows slow listeners too.
+const SETTLE_EVERY: Duration = Duration::from_millis(5);
+const SETTLE_AT: usize = 64;
+
+/// A pulled list on its way through the workers.
+struct Batch {
+    held: Arc<HeldQueue>,
+    messages: Vec<MessageExt>,
+    cursor: AtomicUsize,
+}
+
+enum Work {
+    Batch(Arc<Batch>),
+    Stop,
+}
+
+pub(crate) struct ConcurrentConsumeService {
+    shared: Arc<Shared>,
+    workers: Vec<JoinGuard>,
+}
+
+struct Shared {
+    listener: Arc<dyn MessageListenerConcurrently>,
+    batch_size: usize,
+    limits: Limits,
+    instance: Arc<ClientInstance>,
+    send_back: SendBack,
+    budget: Budget,
+    events: Option<EventListener>,
+    /// Unbounded by type; flow control bounds what is cached, and so what is queued.
+    sender: Sender<Work>,
+    receiver: Receiver<Work>,
+    consumed: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// Bytes cached by the whole consumer.
+struct Budget {
+    used: AtomicU64,
+    limit: u64,
+}
+
+/// How many messages went which way since the start.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub(crate) consumed: u64,
+    pub(crate) failed: u64,
+}
+
+/// What the service is built from.
+pub(crate) struct Parts {
+    pub(crate) instance: Arc<ClientInstance>,
+    pub(crate) listener: Arc<dyn MessageListenerConcurrently>,
+    pub(crate) send_back: SendBack,
+    pub(crate) events: Option<EventListener>,
+    pub(crate) threads: usize,
+    pub(crate) batch_size: usize,
+    pub(crate) limits: Limits,
+    pub(crate) total_bytes: u64,
+}
+
+impl ConcurrentConsumeService {
+    pub(crate) fn start(parts: Parts) -> Result<Self> {
+        let (sender, receiver) = unbounded();
+        let shared = Arc::new(Shared {
+            listener: parts.listener,
+            batch_size: parts.batch_size,
+            limits: parts.limits,
+            instance: parts.instance,
+            send_back: parts.send_back,
+            budget: Budget { used: AtomicU64::new(0), limit: parts.total_bytes },
+            events: parts.events,
+            sender,
+            receiver,
+            consumed: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+        });
+        let mut workers = Vec::with_capacity(parts.threads);
+        for number in 0..parts.threads {
+            let shared = shared.clone();
+            workers.push(JoinGuard::spawn(&format!("rmq-use-{number}"), move || shared.work())?);
+        }
+        Ok(Self { shared, workers })
+    }
+
+    /// Takes messages that were entered into the queue's process queue.
+    pub(crate) fn submit(&self, held: Arc<HeldQueue>, messages: Vec<MessageExt>) {
+        let bytes = messages.iter().map(size_of).sum();
+        self.shared.budget.used.fetch_add(bytes, Ordering::Relaxed);
+        self.shared.submit(held, messages);
+    }
+
+    /// Whether the consumer as a whole has room; a queue that caches nothing is always pulled, so that none starves.
+    pub(crate) fn has_room(&self) -> bool {
+        self.shared.budget.used.load(Ordering::Relaxed) <= self.shared.budget.limit
+    }
+
+    /// An ownership ended: what it cached and nobody will finish no longer counts.
+    pub(crate) fn forget(&self, bytes: u64) {
+        self.shared.budget.give_back(bytes);
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            consumed: self.shared.consumed.load(Ordering::Relaxed),
+            failed: self.shared.failed.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Ends the workers, after all queues were given up; `false` when a listener had not returned by the deadline. Its thread ends when it does.
+    pub(crate) fn join(&self, deadline: Deadline) -> bool {
+        for _ in &self.workers {
+            let _ = self.shared.sender.send(Work::Stop);
+        }
+        // Each one is waited for, also behind one that is late.
+        self.workers.iter().filter(|worker| !worker.join(deadline)).count() == 0
+    }
+
+    /// Whether the calling thread is a worker, inside a listener.
+    pub(crate) fn is_worker(&self) -> bool {
+        self.workers.iter().any(JoinGuard::is_current)
+    }
+}
+
+impl Budget {
+    fn give_back(&self, bytes: u64) {
+        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| Some(used.saturating_sub(bytes)));
+    }
+}
+
+/// What a message counts for in flow control.
+pub(crate) fn size_of(message: &MessageExt) -> u64 {
+    message.body().len() as u64
+}
+
+impl Shared {
+    fn submit(&self, held: Arc<HeldQueue>, messages: Vec<MessageExt>) {
+        if messages.is_empty() {
+            return;
+        }
+        let batch = Batch { held, messages, cursor: AtomicUsize::new(0) };
+        let _ = self.sender.send(Work::Batch(Arc::new(batch)));
+    }
+
+    fn work(&self) {
+        let mut settling = Settling::default();
+        while let Ok(Work::Batch(batch)) = self.receiver.recv() {
+            if batch.held.enter() {
+                self.consume(&batch, &mut settling);
+                self.settle(&batch.held, &mut settling);
+                batch.held.leave();
+            }
+        }
+    }
+
+    /// Works on a list until it is used up.
+    fn consume(&self, batch: &Arc<Batch>, settling: &mut Settling) {
+        let mut context = ConsumeConcurrentlyContext::new(batch.held.queue.clone());
+        let mut passed_on = false;
+        while let Some(range) = batch.next(self.batch_size) {
+            let messages = &batch.messages[range.clone()];
+            let (first, last) = (messages[0].queue_offset(), messages[messages.len() - 1].queue_offset());
+            if !batch.held.may_hand_out(first, last) {
+                return;
+            }
+            if !passed_on && range.end < batch.messages.len() {
+                let _ = self.sender.send(Work::Batch(batch.clone()));
+                passed_on = true;
+            }
+            self.consume_chunk(&batch.held, messages, &mut context, settling);
+            if settling.is_due() {
+                self.settle(&batch.held, settling);
+            }
+        }
+    }
+
+    /// One call of the listener, and what follows from its answer.
+    fn consume_chunk(
+        &self,
+        held: &Arc<HeldQueue>,
+        messages: &[MessageExt],
+        context: &mut ConsumeConcurrentlyContext,
+        settling: &mut Settling,
+    ) {
+        // Bodies that do not inflate are never shown to a listener; they part the chunk.
+        if let Some(bad) = messages.iter().position(|message| message.body_error().is_some()) {
+            self.consume_chunk(held, &messages[..bad], context, settling);
+            self.dead_letter(held, &messages[bad], settling);
+            return self.consume_chunk(held, &messages[bad + 1..], context, settling);
+        }
+        if messages.is_empty() {
+            return;
+        }
+        context.reset();
+        let status = contain(|| self.listener.consume(messages, context)).unwrap_or_else(|panic| {
+            log::error!("the listener panicked at {}; it counts as failed: {panic}", Named(&messages[0]));
+            context.reset();
+            ConsumeConcurrentlyStatus::ReconsumeLater
+        });
+        let mut kept = Vec::new();
+        for (index, message) in messages.iter().enumerate() {
+            if !context.is_failed(status, index) {
+                self.consumed.fetch_add(1, Ordering::Relaxed);
+                settling.add(message);
+                continue;
+            }
+            self.failed.fetch_add(1, Ordering::Relaxed);
+            match self.settle_failed(held, message, context.delay_level()) {
+                Settled::Elsewhere => settling.add(message),
+                Settled::Kept => {
+                    let mut again = message.clone();
+                    again.set_reconsume_times(message.reconsume_times().saturating_add(1));
+                    kept.push(again);
+                }
+                Settled::Abandoned => {}
+            }
+        }
+        self.offer_again(held, kept);
+    }
+
+    fn settle_failed(&self, held: &Arc<HeldQueue>, message: &MessageExt, delay_level: i32) -> Settled {
+        // What is given up, or taken over by now, comes again by itself: a copy would make it come twice.
+        if held.phase() == crate::consumer::held::QueuePhase::Released {
+            return Settled::Abandoned;
+        }
+        match self.send_back.send(message, delay_level) {
+            Ok(()) => Settled::Elsewhere,
+            Err(error) => {
+                log::warn!("{} could not be sent back and stays here for {KEPT_FOR:?}: {error}", Named(message));
+                Settled::Kept
+            }
+        }
+    }
+
+    fn dead_letter(&self, held: &Arc<HeldQueue>, message: &MessageExt, settling: &mut Settling) {
+        let reason = message.body_error().map(|error| error.to_string()).unwrap_or_default();
+        log::error!("the body of {} cannot be read, it becomes a dead letter: {reason}", Named(message));
+        if let Some(events) = &self.events {
+            let event = ConsumerEvent::BodyUnreadable {
+                queue: message.message_queue().clone(),
+                offset: message.queue_offset(),
+                reason,
+            };
+            let _ = contain(|| events(&event));
+        }
+        // An inner batch is one record for the broker, which cannot dead-letter it: it is shown to nobody and passed.
+        if message.is_inner_batch() {
+            return settling.add(message);
+        }
+        match self.settle_failed(held, message, TO_DEAD_LETTERS) {
+            Settled::Elsewhere => settling.add(message),
+            Settled::Kept => self.offer_again(held, vec![message.clone()]),
+            Settled::Abandoned => {}
+        }
+    }
+
+    /// Messages that could be stored nowhere come to the listener again. They are still unfinished in the process
+    /// queue, so the offset cannot pass them.
+    fn offer_again(&self, held: &Arc<HeldQueue>, messages: Vec<MessageExt>) {
+        if messages.is_empty() {
+            return;
+        }
+        let batch = Arc::new(Batch { held: held.clone(), messages, cursor: AtomicUsize::new(0) });
+        let sender = self.sender.clone();
+        self.instance.executor().hand_over_after(KEPT_FOR, move || {
+            let _ = sender.send(Work::Batch(batch));
+        });
+    }
+
+    /// Tells the process queue what is finished, and wakes the pull that waited for room.
+    fn settle(&self, held: &Arc<HeldQueue>, settling: &mut Settling) {
+        settling.since = None;
+        if settling.offsets.is_empty() {
+            return;
+        }
+        if let Some(process) = held.process() {
+            settling.offsets.sort_unstable();
+            let finished = process.finish(&settling.offsets, &self.limits);
+            self.budget.give_back(finished.bytes);
+            if finished.unparked {
+                self.instance.submit_pull(held.ticket());
+            }
+        }
+        settling.offsets.clear();
+        held.with_progress(|progress| progress.last_progress = Some(Instant::now()));
+    }
+}
+
+enum Settled {
+    /// Stored in the retry or dead-letter topic.
+    Elsewhere,
+    /// Still only here.
+    Kept,
+    /// No longer ours to settle.
+    Abandoned,
+}
+
+impl Batch {
+    fn next(&self, size: usize) -> Option<Range<usize>> {
+        let start = self.cursor.fetch_add(size, Ordering::Relaxed);
+        (start < self.messages.len()).then(|| start..(start + size).min(self.messages.len()))
+    }
+}
+
+/// Offsets that one worker finished and has not settled.
+#[derive(Default)]
+struct Settling {
+    offsets: Vec<i64>,
+    since: Option<Instant>,
+}
+
+impl Settling {
+    fn add(&mut self, message: &MessageExt) {
+        self.offsets.push(message.queue_offset());
+    }
+
+    fn is_due(&mut self) -> bool {
+        if self.offsets.is_empty() {
+            return false;
+        }
+        let now = Instant::now();
+        let since = *self.since.get_or_insert(now);
+        self.offsets.len() >= SETTLE_AT || now.duration_since(since) >= SETTLE_EVERY
+    }
+}

@@ -1,0 +1,273 @@
+//! Settings of a push consumer. Source of names, defaults and bounds: `DefaultMQPushConsumer` (02-consumer 1.5).
+
+use super::PushConsumer;
+use crate::config::{ClientConfig, Item, builder_items, check_range};
+use crate::consumer::allocate::{AllocateAveragely, AllocateMessageQueueStrategy};
+use crate::consumer::event::{ConsumerEvent, EventListener, RebalanceListener};
+use crate::consumer::listener::MessageListenerConcurrently;
+use crate::consumer::rebalance::start_offset::ConsumeFromWhere;
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::topic;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+const MIB: u64 = 1 << 20;
+
+pub(crate) struct PushConsumerConfig {
+    pub(crate) client: ClientConfig,
+    pub(crate) group: String,
+    pub(crate) subscriptions: Vec<(String, String)>,
+    pub(crate) consume_from: ConsumeFromWhere,
+    pub(crate) strategy: Arc<dyn AllocateMessageQueueStrategy>,
+    pub(crate) listener: Option<Arc<dyn MessageListenerConcurrently>>,
+    pub(crate) rebalance_listener: Option<Arc<dyn RebalanceListener>>,
+    pub(crate) events: Option<EventListener>,
+    pub(crate) consume_threads: usize,
+    pub(crate) consume_batch_size: usize,
+    pub(crate) consume_max_span: u32,
+    pub(crate) pull_batch_size: i32,
+    pub(crate) pull_batch_bytes: i32,
+    pub(crate) pull_interval: Duration,
+    pub(crate) pull_suspend: Duration,
+    pub(crate) pull_error_delay: Duration,
+    pub(crate) pull_threshold_for_queue: u32,
+    pub(crate) pull_threshold_size_for_queue: u64,
+    pub(crate) pull_threshold_size_total: u64,
+    pub(crate) max_reconsume_times: Option<u32>,
+    pub(crate) revoke_grace: Duration,
+    pub(crate) takeover_delay: Duration,
+    pub(crate) max_inflated_size: usize,
+    pub(crate) post_subscription_when_pull: bool,
+}
+
+/// Settings of a [`PushConsumer`], until [`start`](Self::start).
+///
+/// Nothing is checked before `start`, which names the first item that is wrong, its value and its bounds.
+#[must_use = "a consumer runs from `start` on"]
+pub struct PushConsumerBuilder {
+    config: PushConsumerConfig,
+}
+
+builder_items!(PushConsumerBuilder, set_own {
+    /// Name servers as `host:port`, several joined with `;`. Default: the environment variable `NAMESRV_ADDR`.
+    name_servers: String => config.client.name_servers;
+    /// The address in the client id. Default: the first suitable one of an interface that is up.
+    client_ip: String => config.client.client_ip;
+    /// The name in the client id; clients of one process with equal ids share connections and threads. Default: one
+    /// of its own for each client, with randomness in it.
+    instance_name: String => config.client.instance_name;
+    /// Appended to the client id. Default: none.
+    unit_name: String => config.client.unit_name;
+    /// How often routes are refreshed. Default 30 s, from 10 ms to 1 h.
+    route_interval: Duration => config.client.route_interval;
+    /// How often brokers hear a heartbeat. Default 30 s, from 10 ms to 100 s (brokers forget a client after 120 s).
+    heartbeat_interval: Duration => config.client.heartbeat_interval;
+    /// How often offsets are stored. Default 5 s, from 10 ms to 1 h.
+    persist_interval: Duration => config.client.persist_interval;
+    /// The period of rebalance rounds; changes wake one at once. Default 20 s, from 10 ms to 1 h.
+    rebalance_interval: Duration => config.client.rebalance_interval;
+    /// The shortest time between two rounds, so that a storm of notices costs few. Default 250 ms, up to 60 s.
+    rebalance_min_interval: Duration => config.client.rebalance_min_interval;
+    /// Time for one small request: routes, heartbeats, members, offsets. Default 3 s, from 10 ms to 10 min.
+    request_timeout: Duration => config.client.request_timeout;
+    /// Time to open a connection. Default 3 s, from 10 ms to 10 min.
+    connect_timeout: Duration => config.client.connect_timeout;
+    /// Sends headers in the compact ROCKETMQ form instead of JSON. Default false.
+    binary_headers: bool => config.client.binary_headers;
+    /// The language code in requests (`LanguageCode`). Default 12, RUST; 7, OTHER, for servers that refuse it.
+    language: i32 => config.client.language;
+    /// Worker threads for the listener. Default 20, from 1 to 1000.
+    consume_threads: usize => config.consume_threads;
+    /// Messages in one call of the listener, at the most. Default 1, from 1 to 1024.
+    consume_batch_size: usize => config.consume_batch_size;
+    /// How far the first unfinished and the last cached offset of a queue may be apart before pulls wait. Default
+    /// 2000, from 1 to 65535.
+    consume_max_span: u32 => config.consume_max_span;
+    /// Messages asked for in one pull. Default 32, from 1 to 1024; brokers give 32 at the most by default.
+    pull_batch_size: i32 => config.pull_batch_size;
+    /// Bytes asked for in one pull; brokers before 5 ignore it. Default 256 KiB, from 1 KiB to 16 MiB.
+    pull_batch_bytes: i32 => config.pull_batch_bytes;
+    /// Pause between two pulls of a queue. Default 0, up to 65.535 s.
+    pull_interval: Duration => config.pull_interval;
+    /// How long a broker may hold a pull that finds nothing. Default 15 s, from 1 s to 60 s. The request's own
+    /// time-out is derived from it.
+    pull_suspend: Duration => config.pull_suspend;
+    /// Pause after a failed pull. Default 1 s, from 10 ms to 60 s.
+    pull_error_delay: Duration => config.pull_error_delay;
+    /// Messages of a queue that may be cached before pulls wait. Default 1000, from 1 to 65535.
+    pull_threshold_for_queue: u32 => config.pull_threshold_for_queue;
+    /// MiB of bodies of a queue that may be cached before pulls wait. Default 100, from 1 to 1024.
+    pull_threshold_size_for_queue: u64 => config.pull_threshold_size_for_queue;
+    /// MiB of bodies that the whole consumer may cache before pulls of queues with cached messages wait. Default 512,
+    /// from 1 to 1048576.
+    pull_threshold_size_total: u64 => config.pull_threshold_size_total;
+    /// How often a failed message is delivered again before it becomes a dead letter; `None` (default) is 16. From 0 to
+    /// 1000000.
+    max_reconsume_times: Option<u32> => config.max_reconsume_times;
+    /// How long running listeners of a queue that goes to another member may take to finish, so that the next owner
+    /// starts behind them. Default 2 s, up to 10 min.
+    revoke_grace: Duration => config.revoke_grace;
+    /// How long a queue that may still have an owner is left alone before its stored offset is read, so that the
+    /// owner can store it. Default 500 ms, up to 60 s.
+    takeover_delay: Duration => config.takeover_delay;
+    /// The largest body, in bytes, that is inflated; a message above it becomes a dead letter. Default 16 MiB, from 1
+    /// KiB to 1 GiB.
+    max_inflated_size: usize => config.max_inflated_size;
+    /// Sends the subscription with each pull instead of relying on heartbeats alone. Default false.
+    post_subscription_when_pull: bool => config.post_subscription_when_pull;
+});
+
+impl PushConsumerBuilder {
+    pub(super) fn new(group: impl Into<String>) -> Self {
+        let config = PushConsumerConfig {
+            client: ClientConfig::default(),
+            group: group.into(),
+            subscriptions: Vec::new(),
+            consume_from: ConsumeFromWhere::default(),
+            strategy: Arc::new(AllocateAveragely),
+            listener: None,
+            rebalance_listener: None,
+            events: None,
+            consume_threads: 20,
+            consume_batch_size: 1,
+            consume_max_span: 2000,
+            pull_batch_size: 32,
+            pull_batch_bytes: 256 * 1024,
+            pull_interval: Duration::ZERO,
+            pull_suspend: Duration::from_secs(15),
+            pull_error_delay: Duration::from_secs(1),
+            pull_threshold_for_queue: 1000,
+            pull_threshold_size_for_queue: 100,
+            pull_threshold_size_total: 512,
+            max_reconsume_times: None,
+            revoke_grace: Duration::from_secs(2),
+            takeover_delay: Duration::from_millis(500),
+            max_inflated_size: 16 << 20,
+            post_subscription_when_pull: false,
+        };
+        Self { config }
+    }
+
+    /// Subscribes to a topic. The expression is `*` for all messages, or tags joined with `||`. A second call for a
+    /// topic replaces the first. All members of a group must subscribe to the same topics with the same expressions.
+    pub fn subscribe(mut self, topic: impl Into<String>, expression: impl Into<String>) -> Self {
+        let topic = topic.into();
+        self.config.subscriptions.retain(|(known, _)| *known != topic);
+        self.config.subscriptions.push((topic, expression.into()));
+        self
+    }
+
+    /// What handles the messages; required.
+    pub fn listener(mut self, listener: impl MessageListenerConcurrently) -> Self {
+        self.config.listener = Some(Arc::new(listener));
+        self
+    }
+
+    /// Where a group without stored offsets begins. Default: behind the newest message.
+    pub fn consume_from(mut self, consume_from: ConsumeFromWhere) -> Self {
+        self.config.consume_from = consume_from;
+        self
+    }
+
+    /// How queues are shared out. Default: averaging. All members of a group must use the same strategy.
+    pub fn allocate_strategy(mut self, strategy: impl AllocateMessageQueueStrategy + 'static) -> Self {
+        self.config.strategy = Arc::new(strategy);
+        self
+    }
+
+    /// Hears of queues that come and go.
+    pub fn rebalance_listener(mut self, listener: impl RebalanceListener) -> Self {
+        self.config.rebalance_listener = Some(Arc::new(listener));
+        self
+    }
+
+    /// Hears of problems; see [`ConsumerEvent`]. Called on service threads: return soon.
+    pub fn event_listener(mut self, listener: impl Fn(&ConsumerEvent) + Send + Sync + 'static) -> Self {
+        self.config.events = Some(Arc::new(listener));
+        self
+    }
+
+    /// Sets an item by its name, from text, as a command line or a properties file has it. Durations are milliseconds
+    /// or carry `ms`, `s`, `m` or `h`; `consume_from` is `first`, `last` or milliseconds since 1970.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] when there is no such item, or the text is not a value of it.
+    pub fn set(mut self, name: &str, value: &str) -> Result<Self> {
+        if name == "consume_from" {
+            self.config.consume_from = match value {
+                "first" => ConsumeFromWhere::FirstOffset,
+                "last" => ConsumeFromWhere::LastOffset,
+                other => ConsumeFromWhere::Timestamp(Item::from_text(other).map_err(|why| {
+                    Error::new(ErrorKind::Config, format!("consume_from: '{other}' {why}, nor 'first' or 'last'"))
+                })?),
+            };
+        } else if !self.set_own(name, value)? {
+            return Err(Error::new(ErrorKind::Config, format!("a push consumer has no item '{name}'")));
+        }
+        Ok(self)
+    }
+
+    /// Checks the settings and starts the consumer. A cluster that is away is no error: the consumer waits for it, and
+    /// the log says so.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a wrong item, [`ErrorKind::State`] when a consumer of the group runs under the same
+    /// client id in this process, [`ErrorKind::Io`] when threads or sockets cannot be had.
+    pub fn start(self) -> Result<PushConsumer> {
+        self.config.check()?;
+        PushConsumer::start(self.config)
+    }
+}
+
+impl PushConsumerConfig {
+    fn check(&self) -> Result<()> {
+        topic::check_group(&self.group)?;
+        self.client.check()?;
+        for (name, _) in &self.subscriptions {
+            topic::check_topic(name)?;
+        }
+        if self.listener.is_none() {
+            return Err(Error::new(ErrorKind::Config, "listener is not set; give one that handles the messages"));
+        }
+        let millis = |duration: Duration| duration.as_millis();
+        check_range("consume_threads", self.consume_threads, 1..=1000)?;
+        check_range("consume_batch_size", self.consume_batch_size, 1..=1024)?;
+        check_range("consume_max_span", self.consume_max_span, 1..=65_535)?;
+        check_range("pull_batch_size", self.pull_batch_size, 1..=1024)?;
+        check_range("pull_batch_bytes", self.pull_batch_bytes, 1024..=16 << 20)?;
+        check_range("pull_interval (ms)", millis(self.pull_interval), 0..=65_535)?;
+        check_range("pull_suspend (ms)", millis(self.pull_suspend), 1000..=60_000)?;
+        check_range("pull_error_delay (ms)", millis(self.pull_error_delay), 10..=60_000)?;
+        check_range("pull_threshold_for_queue", self.pull_threshold_for_queue, 1..=65_535)?;
+        check_range("pull_threshold_size_for_queue (MiB)", self.pull_threshold_size_for_queue, 1..=1024)?;
+        check_range("pull_threshold_size_total (MiB)", self.pull_threshold_size_total, 1..=1 << 20)?;
+        check_range("max_reconsume_times", self.max_reconsume_times.unwrap_or(16), 0..=1_000_000)?;
+        check_range("revoke_grace (ms)", millis(self.revoke_grace), 0..=600_000)?;
+        check_range("takeover_delay (ms)", millis(self.takeover_delay), 0..=60_000)?;
+        check_range("max_inflated_size", self.max_inflated_size, 1024..=1 << 30)
+    }
+
+    pub(crate) fn queue_bytes(&self) -> u64 {
+        self.pull_threshold_size_for_queue * MIB
+    }
+
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.pull_threshold_size_total * MIB
+    }
+
+    /// The limit as a number; the default of a concurrent consumer is 16 (field report 43).
+    pub(crate) fn reconsume_limit(&self) -> i32 {
+        self.max_reconsume_times.map_or(16, |times| i32::try_from(times).unwrap_or(i32::MAX))
+    }
+}
+
+impl fmt::Debug for PushConsumerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PushConsumerBuilder")
+            .field("group", &self.config.group)
+            .field("subscriptions", &self.config.subscriptions)
+            .field("client", &self.config.client)
+            .finish_non_exhaustive()
+    }
+}

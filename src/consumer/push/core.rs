@@ -1,0 +1,137 @@
+//! The running push consumer, as its instance and its service threads see it.
+
+use super::concurrent::ConcurrentConsumeService;
+use super::config::PushConsumerConfig;
+use crate::consumer::event::ConsumerEvent;
+use crate::consumer::held::HeldTable;
+use crate::consumer::offset;
+use crate::consumer::process_queue::Limits;
+use crate::consumer::rebalance::Rebalancer;
+use crate::consumer::rebalance::start_offset::ConsumeFromWhere as StartAt;
+use crate::instance::ClientInstance;
+use crate::instance::role::{ConsumerRole, PullTicket, Round};
+use crate::message::MessageQueue;
+use crate::protocol::SubscriptionData;
+use crate::protocol::body::ConsumerRunningInfo;
+use crate::protocol::body::{ConsumeFromWhere, ConsumeType, ConsumerData, MessageModel};
+use crate::sync::{Mutex, RwLock};
+use crate::thread::contain;
+use crate::time::Deadline;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::SystemTime;
+
+pub(super) struct Core {
+    pub(super) me: Weak<Core>,
+    pub(super) config: PushConsumerConfig,
+    pub(super) group: Arc<str>,
+    pub(super) retry_topic: Arc<str>,
+    pub(super) instance: Arc<ClientInstance>,
+    pub(super) subscriptions: RwLock<BTreeMap<Arc<str>, Arc<SubscriptionData>>>,
+    pub(super) held: HeldTable,
+    pub(super) limits: Limits,
+    pub(super) service: ConcurrentConsumeService,
+    pub(super) started: SystemTime,
+    /// Set by the stop: no pull, round or new ownership begins any more.
+    pub(super) stopping: AtomicBool,
+    /// Only the rebalance thread takes it for long; the lock makes a round and a stop exclude each other.
+    pub(super) rebalancer: Mutex<Rebalancer>,
+    /// Serialises rounds of storing, so that an older offset cannot arrive behind a newer one.
+    pub(super) storing: Mutex<()>,
+}
+
+impl Core {
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// Tells a problem to the user and the log.
+    pub(super) fn tell(&self, event: &ConsumerEvent) {
+        log::warn!("group '{}': {event}", self.group);
+        if let Some(listener) = &self.config.events
+            && contain(|| listener(event)).is_err()
+        {
+            log::error!("the event listener of group '{}' panicked", self.group);
+        }
+    }
+
+    pub(super) fn subscription(&self, topic: &str) -> Option<Arc<SubscriptionData>> {
+        self.subscriptions.read().get(topic).cloned()
+    }
+}
+
+impl ConsumerRole for Core {
+    fn group(&self) -> &Arc<str> {
+        &self.group
+    }
+
+    fn heartbeat_data(&self) -> ConsumerData {
+        ConsumerData {
+            group_name: self.group.clone(),
+            consume_type: ConsumeType::Passively,
+            message_model: MessageModel::Clustering,
+            consume_from_where: match self.config.consume_from {
+                StartAt::LastOffset => ConsumeFromWhere::LastOffset,
+                StartAt::FirstOffset => ConsumeFromWhere::FirstOffset,
+                StartAt::Timestamp(_) => ConsumeFromWhere::Timestamp,
+            },
+            subscription_data_set: self.subscriptions.read().values().map(|data| (**data).clone()).collect(),
+            unit_mode: false,
+        }
+    }
+
+    fn topics(&self) -> Vec<Arc<str>> {
+        self.subscriptions.read().keys().cloned().collect()
+    }
+
+    fn rebalance(&self) -> Round {
+        if self.is_stopping() {
+            return Round::Settled;
+        }
+        let topics = self.topics();
+        let round = self.rebalancer.lock().round(&self.instance, &topics, self);
+        self.check_queues();
+        round
+    }
+
+    fn pull(&self, ticket: PullTicket) {
+        // A ticket of an ownership that is over finds nothing and ends here.
+        if let Some(held) = self.held.get(&ticket.queue, ticket.epoch)
+            && held.is_pulling()
+            && !self.is_stopping()
+        {
+            self.pull_queue(&held);
+        }
+    }
+
+    fn persist_offsets(&self, deadline: Deadline) {
+        let _one_at_a_time = self.storing.lock();
+        offset::store(&self.instance, &self.group, &self.held.all(), deadline);
+    }
+
+    fn registered(&self) {
+        // Queues that wait for a broker to know us need not wait out their pause; the round finds them.
+        if self.held.all().is_empty() {
+            self.instance.rebalance_soon();
+        }
+    }
+
+    fn running_info(&self) -> Option<ConsumerRunningInfo> {
+        Some(self.describe())
+    }
+
+    fn consume_offsets(&self, topic: &str) -> Vec<(MessageQueue, i64)> {
+        let held = self.held.of_topic(topic);
+        held.iter().filter_map(|held| Some((held.queue.clone(), held.commit_offset()?))).collect()
+    }
+
+    fn reset_offsets(&self, topic: &str, offsets: Vec<(MessageQueue, i64)>) {
+        for (queue, offset) in offsets {
+            let held = self.held.of_topic(topic).into_iter().find(|held| held.queue == queue);
+            if let Some(held) = held.filter(|_| offset >= 0) {
+                self.restart_at(&held, offset);
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Queues come and go: taking over, losing politely, and the check that none stands still unnoticed.
+
+use super::core::Core;
+use super::flow_control::back_off;
+use crate::consumer::event::RebalanceEvent;
+use crate::consumer::held::{HeldQueue, QueuePhase};
+use crate::consumer::offset;
+use crate::consumer::rebalance::QueueOwner;
+use crate::consumer::rebalance::diff::Diff;
+use crate::consumer::rebalance::start_offset::{Start, locate};
+use crate::error::Result;
+use crate::message::MessageQueue;
+use crate::thread::contain;
+use crate::time::Deadline;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const LOCATE_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_LOCATE_PAUSE: Duration = Duration::from_secs(5);
+/// Storing the offsets of queues that are given up; the next owner waits less.
+const STORE_TIME: Duration = Duration::from_secs(3);
+
+impl QueueOwner for Core {
+    fn held(&self, topic: &str) -> Vec<MessageQueue> {
+        let held = self.held.of_topic(topic);
+        held.iter().filter(|held| held.phase() < QueuePhase::Draining).map(|held| held.queue.clone()).collect()
+    }
+
+    fn held_topics(&self) -> Vec<Arc<str>> {
+        let topics: BTreeSet<_> = self.held.all().iter().map(|held| held.queue.shared_topic().clone()).collect();
+        topics.into_iter().collect()
+    }
+
+    fn apply(&self, changes: Diff, alone: bool) {
+        // First nothing new is handed out of what goes; while that drains, what comes is on its way.
+        let going: Vec<_> = self.held.all().into_iter().filter(|held| changes.drop.contains(&held.queue)).collect();
+        for held in &going {
+            held.stop_handing_out();
+        }
+        let coming: Vec<_> = changes.add.iter().filter_map(|queue| self.held.acquire(queue)).collect();
+        if !coming.is_empty() {
+            let queues = coming.iter().map(|held| held.queue.clone()).collect();
+            self.notify(|listener, event| listener.assigned(event), queues);
+            let delay = if alone { Duration::ZERO } else { self.config.takeover_delay };
+            for held in coming {
+                self.locate_after(held, delay, 0);
+            }
+        }
+        self.give_up(&going);
+    }
+}
+
+impl Core {
+    /// Loses queues politely: running listeners get their time, the offset is stored, then the ownership ends.
+    fn give_up(&self, going: &[Arc<HeldQueue>]) {
+        if going.is_empty() {
+            return;
+        }
+        let deadline = Deadline::after(self.config.revoke_grace);
+        let (mut revoked, mut lost): (Vec<_>, Vec<_>) =
+            going.iter().cloned().partition(|held| held.wait_drained(deadline));
+        let stored = {
+            let _one_at_a_time = self.storing.lock();
+            offset::store(&self.instance, &self.group, going, Deadline::after(STORE_TIME))
+        };
+        for held in going {
+            self.held.remove(held);
+            self.abandon(held);
+        }
+        revoked.retain(|held| {
+            let failed = stored.failed.iter().any(|failed| Arc::ptr_eq(failed, held));
+            if failed {
+                lost.push(held.clone());
+            }
+            !failed
+        });
+        let names = |queues: &[Arc<HeldQueue>]| {
+            let mut names: Vec<_> = queues.iter().map(|held| held.queue.clone()).collect();
+            names.sort();
+            names
+        };
+        if !revoked.is_empty() {
+            self.notify(|listener, event| listener.revoked(event), names(&revoked));
+        }
+        if !lost.is_empty() {
+            let lost = names(&lost);
+            log::warn!(
+                "group '{}' gave up {lost:?} with work unfinished or its offset not stored; messages may come twice",
+                self.group
+            );
+            self.notify(|listener, event| listener.lost(event), lost);
+        }
+    }
+
+    fn notify(
+        &self,
+        tell: impl Fn(&dyn crate::consumer::event::RebalanceListener, &RebalanceEvent),
+        queues: Vec<MessageQueue>,
+    ) {
+        if let Some(listener) = &self.config.rebalance_listener {
+            let event = RebalanceEvent::new(queues, self.held.owned());
+            if let Err(panic) = contain(|| tell(&**listener, &event)) {
+                log::error!("the rebalance listener of group '{}' panicked: {panic}", self.group);
+            }
+        }
+    }
+
+    /// Asks where to start, some time from now; nothing waits for it.
+    fn locate_after(&self, held: Arc<HeldQueue>, delay: Duration, failures: u32) {
+        let core = self.me.clone();
+        let ask = move || {
+            let Some(core) = core.upgrade() else { return };
+            let is_first = held.advance(QueuePhase::Wanted, QueuePhase::Locating);
+            if core.is_stopping() || !(is_first || held.phase() == QueuePhase::Locating) {
+                return;
+            }
+            let (done, asked) = (core.me.clone(), held.clone());
+            let timeout = core.config.client.request_timeout;
+            locate(&core.instance, &core.group, &held.queue, core.config.consume_from, timeout, move |start| {
+                if let Some(core) = done.upgrade() {
+                    core.located(&asked, start, failures);
+                }
+            });
+        };
+        if delay.is_zero() { ask() } else { self.instance.executor().hand_over_after(delay, ask) }
+    }
+
+    fn located(&self, held: &Arc<HeldQueue>, start: Result<Start>, failures: u32) {
+        match start {
+            Ok(start) => {
+                let origin = if start.is_stored { "the stored offset" } else { "the start policy" };
+                // A start by policy is stored with the next round, so that a restart does not choose anew.
+                if held.begin(start.offset, start.is_stored.then_some(start.offset)) {
+                    log::debug!("group '{}' begins {} at {} by {origin}", self.group, held.queue, start.offset);
+                    self.instance.submit_pull(held.ticket());
+                }
+            }
+            Err(error) => {
+                let level = if failures == 0 { log::Level::Warn } else { log::Level::Debug };
+                log::log!(
+                    level,
+                    "group '{}' cannot find where to start {}, it asks again: {error}",
+                    self.group,
+                    held.queue
+                );
+                held.with_progress(|progress| progress.standing = Some(format!("no start offset: {error}")));
+                let pause = back_off(failures + 1, LOCATE_PAUSE, LONGEST_LOCATE_PAUSE);
+                self.locate_after(held.clone(), pause, failures + 1);
+            }
+        }
+    }
+
+    /// A queue that is ours has a pull in flight, a ticket under way, or a reason to wait. One that has been silent
+    /// for longer than any of them can last lost its ticket to a defect: it gets a new ownership, and the log says so.
+    pub(super) fn check_queues(&self) {
+        let longest = self.config.pull_suspend * 2 + Duration::from_secs(60);
+        let now = Instant::now();
+        for held in self.held.all() {
+            let Some(process) = held.process().filter(|_| held.is_pulling()) else { continue };
+            let last = held.with_progress(|progress| progress.last_pull).unwrap_or(held.since());
+            if process.cached().is_parked || now.duration_since(last) <= longest {
+                continue;
+            }
+            log::error!("{} of group '{}' had no pull for {longest:?}; it is started again", held.queue, self.group);
+            let at = process.commit_offset();
+            self.restart_at(&held, at);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The stop of a push consumer, and what it reports.
+//!
+//! Order (field report 34): take no new work; wait for what was handed out; store the offsets; leave the group; end the
+//! threads. What has not finished by the deadline comes again elsewhere, so it is not sent back either.
+
+use super::core::Core;
+use crate::consumer::offset;
+use crate::instance;
+use crate::message::MessageQueue;
+use crate::sync::{Mutex, Rank};
+use crate::time::Deadline;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Time for storing offsets and for leaving, also when listeners used up the deadline: both save duplicates.
+const LAST_REQUESTS: Duration = Duration::from_secs(3);
+/// Time for the workers to end once their listeners have returned.
+const LAST_STEPS: Duration = Duration::from_millis(500);
+
+/// What a stop left behind.
+#[derive(Debug, Clone, Default)]
+pub struct ShutdownReport {
+    consumed: u64,
+    committed: BTreeMap<MessageQueue, i64>,
+    unfinished: usize,
+    uncommitted: usize,
+    not_stored: Vec<MessageQueue>,
+    threads_ended: bool,
+}
+
+impl ShutdownReport {
+    /// Messages handled successfully since the start.
+    pub fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// The offset that the broker confirmed for each queue that was held.
+    pub fn committed(&self) -> &BTreeMap<MessageQueue, i64> {
+        &self.committed
+    }
+
+    /// Messages that were with a listener, or waited to be sent back, when the time was up.
+    pub fn unfinished(&self) -> usize {
+        self.unfinished
+    }
+
+    /// Messages that were handled and will come again all the same: the offset could not pass an unfinished one before
+    /// them, or could not be stored.
+    pub fn uncommitted(&self) -> usize {
+        self.uncommitted
+    }
+
+    /// Queues whose offset could not be stored.
+    pub fn not_stored(&self) -> &[MessageQueue] {
+        &self.not_stored
+    }
+
+    /// Whether everything that was handed out is finished and stored, and every thread has ended.
+    pub fn is_clean(&self) -> bool {
+        self.unfinished == 0 && self.uncommitted == 0 && self.not_stored.is_empty() && self.threads_ended
+    }
+}
+
+pub(super) struct Stop {
+    core: Arc<Core>,
+    /// Held while a stop runs, so that a second caller waits for the first one's report.
+    report: Mutex<Option<ShutdownReport>>,
+}
+
+impl Stop {
+    pub(super) fn new(core: Arc<Core>) -> Self {
+        Self { core, report: Mutex::new(Rank::Round, None) }
+    }
+
+    pub(super) fn under_way(&self) -> ShutdownReport {
+        ShutdownReport { consumed: self.core.service.counts().consumed, unfinished: 1, ..Default::default() }
+    }
+
+    pub(super) fn run(&self, timeout: Duration) -> ShutdownReport {
+        let mut report = self.report.lock();
+        report.get_or_insert_with(|| self.stop(Deadline::after(timeout))).clone()
+    }
+
+    fn stop(&self, deadline: Deadline) -> ShutdownReport {
+        let core = &self.core;
+        core.stopping.store(true, Ordering::SeqCst);
+        let held = core.held.all();
+        for held in &held {
+            held.stop_handing_out();
+        }
+        let mut report = ShutdownReport::default();
+        for held in &held {
+            if !held.wait_drained(deadline) {
+                report.unfinished += held.running_messages();
+            }
+        }
+        let stored = {
+            let _one_at_a_time = core.storing.lock();
+            offset::store(&core.instance, &core.group, &held, Deadline::after(LAST_REQUESTS))
+        };
+        for held in &held {
+            report.uncommitted += held.process().map_or(0, |process| process.cached().finished_ahead);
+        }
+        for failed in &stored.failed {
+            let behind = failed.with_progress(|progress| progress.stored).zip(failed.commit_offset());
+            report.uncommitted += behind.map_or(0, |(at, to)| usize::try_from(to - at).unwrap_or(0));
+            report.not_stored.push(failed.queue.clone());
+        }
+        report.committed = held
+            .iter()
+            .filter_map(|held| Some((held.queue.clone(), held.with_progress(|progress| progress.stored)?)))
+            .collect();
+        // A round that began before the stop may have taken more.
+        for held in core.held.all() {
+            core.held.remove(&held);
+            core.abandon(&held);
+        }
+        core.instance.remove_consumer(&core.group, Deadline::after(LAST_REQUESTS));
+        report.consumed = core.service.counts().consumed;
+        report.threads_ended = core.service.join(deadline.max(Deadline::after(LAST_STEPS)));
+        instance::release(&core.instance);
+        if !report.is_clean() {
+            log::warn!("group '{}' stopped and left something behind: {report:?}", core.group);
+        }
+        report
+    }
+}

@@ -1,0 +1,216 @@
+//! Rebalance: which queues should be ours now, compared with those that are.
+//!
+//! A round asks for each topic: which queues are there (the route), who are the members (a broker), what is our share
+//! (the strategy, on sorted input, so that all members agree). A question that fails, a list that is empty or that does
+//! not name us changes nothing: what is held stays held, and the next round comes soon (field report 17).
+//! Source: `RebalanceImpl` (02-consumer 5.3).
+
+pub(crate) mod diff;
+pub(crate) mod start_offset;
+
+use crate::consumer::allocate::{AllocateInput, AllocateMessageQueueStrategy, Members};
+use crate::error::{Error, ErrorKind, Result};
+use crate::instance::ClientInstance;
+use crate::instance::role::Round;
+use crate::message::{MessageQueue, topic as topic_names};
+use crate::protocol::body::GetConsumerListByGroupResponseBody;
+use bytes::Bytes;
+use diff::{Diff, diff};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A round in which something failed is followed by another after this long.
+const SOON: Duration = Duration::from_secs(1);
+
+/// The part of a consumer that holds queues.
+pub(crate) trait QueueOwner {
+    /// The queues of the topic that are ours and not being given up.
+    fn held(&self, topic: &str) -> Vec<MessageQueue>;
+    /// Topics of queues that are held, subscribed or not.
+    fn held_topics(&self) -> Vec<Arc<str>>;
+    /// Gives up and takes over. `alone`: nobody else can still be working on what is taken.
+    fn apply(&self, changes: Diff, alone: bool);
+}
+
+/// What the last round saw of a topic. While its inputs are the same, so is the result, and the round costs nothing
+/// for each queue.
+struct Seen {
+    queues: Arc<[MessageQueue]>,
+    members: Arc<Members>,
+}
+
+/// A list of members as a broker sent it, and read.
+struct MemberList {
+    body: Bytes,
+    members: Arc<Members>,
+}
+
+/// Runs the rounds of one consumer.
+pub(crate) struct Rebalancer {
+    group: Arc<str>,
+    client_id: Arc<str>,
+    strategy: Arc<dyn AllocateMessageQueueStrategy>,
+    timeout: Duration,
+    seen: BTreeMap<Arc<str>, Seen>,
+    /// The last list of each broker asked: an unchanged answer is not read again.
+    lists: BTreeMap<Arc<str>, MemberList>,
+    /// What is wrong with a topic, so that it is told once.
+    troubles: BTreeMap<Arc<str>, String>,
+}
+
+impl Rebalancer {
+    pub(crate) fn new(
+        group: Arc<str>,
+        client_id: Arc<str>,
+        strategy: Arc<dyn AllocateMessageQueueStrategy>,
+        timeout: Duration,
+    ) -> Self {
+        let (seen, lists, troubles) = Default::default();
+        Self { group, client_id, strategy, timeout, seen, lists, troubles }
+    }
+
+    /// One round over all topics. Changes of all topics are applied together, so that what must be drained drains at
+    /// the same time.
+    pub(crate) fn round(&mut self, instance: &ClientInstance, topics: &[Arc<str>], owner: &dyn QueueOwner) -> Round {
+        let mut asked = BTreeMap::new();
+        let mut changes = Diff::default();
+        let mut alone = true;
+        let mut round = Round::Settled;
+        for topic in topics {
+            match self.one_topic(instance, topic, owner, &mut asked) {
+                Ok(Some((change, members))) => {
+                    alone &= members == 1;
+                    changes.add.extend(change.add);
+                    changes.drop.extend(change.drop);
+                    self.recovered(topic);
+                }
+                Ok(None) => self.recovered(topic),
+                Err(error) => {
+                    // A retry topic exists from the group's first heartbeat on; until then there is nothing to read.
+                    if !topic_names::is_retry(topic) {
+                        round = Round::Again(SOON);
+                    }
+                    self.trouble(topic, &error);
+                }
+            }
+        }
+        for topic in owner.held_topics().iter().filter(|held| !topics.contains(held)) {
+            log::info!("group '{}' does not subscribe to '{topic}' any more; its queues are given up", self.group);
+            changes.drop.extend(owner.held(topic));
+            self.seen.remove(topic);
+        }
+        self.seen.retain(|topic, _| topics.contains(topic));
+        self.troubles.retain(|topic, _| topics.contains(topic));
+        if !changes.is_empty() {
+            owner.apply(changes, alone);
+        }
+        round
+    }
+
+    /// What changes for one topic, and how many members there are; `None`: nothing since the last round.
+    fn one_topic(
+        &mut self,
+        instance: &ClientInstance,
+        topic: &Arc<str>,
+        owner: &dyn QueueOwner,
+        asked: &mut BTreeMap<Arc<str>, Arc<Members>>,
+    ) -> Result<Option<(Diff, usize)>> {
+        let route = instance
+            .known_route(topic)
+            .ok_or_else(|| Error::new(ErrorKind::NoRoute, format!("topic '{topic}' has no route yet")))?;
+        let queues = route.readable.clone();
+        let members = self.members(instance, topic, asked)?;
+        if self.seen.get(topic).is_some_and(|seen| Arc::ptr_eq(&seen.queues, &queues) && seen.members == members) {
+            return Ok(None);
+        }
+        let share = if queues.is_empty() {
+            Vec::new()
+        } else {
+            let input = AllocateInput::new(&self.group, &self.client_id, &queues, &members);
+            self.strategy
+                .allocate(&input)
+                .map_err(|error| error.context("the allocation strategy failed"))?
+                .to_vec(&queues)
+        };
+        let held = owner.held(topic);
+        let change = diff(&held, &share);
+        if !change.is_empty() {
+            log::info!(
+                "group '{}', topic '{topic}': {} of {} queues with {} members by {}; new {:?}, given up {:?}",
+                self.group,
+                share.len(),
+                queues.len(),
+                members.len(),
+                self.strategy.name(),
+                change.add,
+                change.drop,
+            );
+        }
+        let count = members.len();
+        self.seen.insert(topic.clone(), Seen { queues, members });
+        Ok(Some((change, count)))
+    }
+
+    /// The members of the group, from the first of the topic's brokers that answers. All members ask in the same
+    /// order, so that they see the same list even while brokers disagree (field report 8).
+    fn members(
+        &mut self,
+        instance: &ClientInstance,
+        topic: &str,
+        asked: &mut BTreeMap<Arc<str>, Arc<Members>>,
+    ) -> Result<Arc<Members>> {
+        let mut failure = Error::new(ErrorKind::NoRoute, format!("the route of topic '{topic}' names no broker"));
+        for address in instance.brokers_of(topic) {
+            if let Some(members) = asked.get(&address) {
+                return Ok(members.clone());
+            }
+            let list = instance.api().consumer_list(&address, &self.group, self.timeout);
+            match list.and_then(|body| self.read_list(&address, body)) {
+                Ok(members) => {
+                    asked.insert(address, members.clone());
+                    return Ok(members);
+                }
+                Err(error) => failure = error,
+            }
+        }
+        // Whatever went wrong, a broker that knows us again is the way out.
+        instance.heartbeat_soon();
+        Err(failure.context(format!("asking for the members of group '{}'", self.group)))
+    }
+
+    fn read_list(&mut self, address: &Arc<str>, body: Bytes) -> Result<Arc<Members>> {
+        if let Some(list) = self.lists.get(address)
+            && list.body == body
+        {
+            return Ok(list.members.clone());
+        }
+        let ids = GetConsumerListByGroupResponseBody::decode(&body)?.consumer_id_list;
+        if !ids.iter().any(|id| **id == *self.client_id) {
+            let text = format!("the broker lists {} members and not this one, {}", ids.len(), self.client_id);
+            return Err(Error::new(ErrorKind::State, text).with_address(&**address));
+        }
+        let mut members = Arc::new(Members::new(ids));
+        // Brokers list in any order: the same members are the same object, whatever the order of this answer.
+        if let Some(known) = self.lists.values().find(|list| list.members == members) {
+            members = known.members.clone();
+        }
+        self.lists.insert(address.clone(), MemberList { body, members: members.clone() });
+        Ok(members)
+    }
+
+    fn trouble(&mut self, topic: &Arc<str>, error: &Error) {
+        let text = error.to_string();
+        if self.troubles.get(topic).is_none_or(|told| *told != text) {
+            let level = if topic_names::is_retry(topic) { log::Level::Debug } else { log::Level::Warn };
+            log::log!(level, "group '{}' keeps its queues of '{topic}' as they are: {text}", self.group);
+            self.troubles.insert(topic.clone(), text);
+        }
+    }
+
+    fn recovered(&mut self, topic: &Arc<str>) {
+        if self.troubles.remove(topic).is_some() {
+            log::info!("group '{}' can balance topic '{topic}' again", self.group);
+        }
+    }
+}
