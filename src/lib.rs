@@ -27,5 +27,14 @@ mod error;
 mod instance;
 mod producer;
 
+pub use crate::consumer::allocate::{AllocateAveragely, AllocateInput, AllocateMessageQueueStrategy, Members, Share};
+pub use crate::consumer::event::{ConsumerEvent, RebalanceEvent, RebalanceListener};
+pub use crate::consumer::held::QueuePhase;
+pub use crate::consumer::listener::{
+    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently,
+};
+pub use crate::consumer::push::{PushConsumer, PushConsumerBuilder, QueueState, ShutdownReport};
+pub use crate::consumer::rebalance::start_offset::ConsumeFromWhere;
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::message::{BodyError, Message, MessageExt, MessageQueue};
+pub use crate::producer::{MessageQueueSelector, Producer, ProducerBuilder, SelectByHash, SendResult, SendStatus};
