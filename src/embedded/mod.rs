@@ -1,1 +1,4 @@
 //! (in work)
+mod broker;
+
+pub use broker::WhenFull;

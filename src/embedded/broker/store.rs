@@ -1,0 +1,451 @@
+//! The messages of one broker, in memory: a log in order of arrival and, per queue, an index into it.
+//!
+//! A real broker keeps both in files, builds the index a moment after the answer to the sender, and deletes whole
+//! files by age or when the disk fills. Kept: one running byte position for all topics (it is the look-up key of
+//! send-back and of message ids, and never used twice), queue offsets from 0, store times that never go back along the
+//! log, the decisions of a read in their exact order. Stronger here: a message can be read as soon as it is appended.
+//! Left out: files, so everything is gone with the process; age limits. Bounds count records and their bytes; see
+//! [`WhenFull`] for what happens at them.
+
+use super::key_index::KeyIndex;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+/// What a broker does with a new message when its memory is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhenFull {
+    /// Refuses it with code 14 (service not available), as a real broker does whose disk is full. Nothing is lost.
+    #[default]
+    Refuse,
+    /// Drops the oldest messages of the broker, consumed or not; their queues' min offsets move up, as on a real
+    /// broker that deletes old files.
+    DropOldest,
+}
+
+/// How much a store may hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Bytes of all records, as they are stored.
+    pub(crate) bytes: usize,
+    pub(crate) messages: usize,
+    pub(crate) when_full: WhenFull,
+}
+
+/// Most index entries that one read looks at.
+pub(crate) const MAX_SCANNED: usize = 800;
+/// Most messages of one answer, whatever was asked for.
+pub(crate) const MAX_ANSWER_MESSAGES: usize = 32;
+/// Bytes after which an answer takes no further message; the first one always goes out.
+pub(crate) const MAX_ANSWER_BYTES: usize = 256 * 1024;
+
+/// Where the next message of a queue will lie. Valid until anything else is appended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placement {
+    pub(crate) queue_offset: i64,
+    pub(crate) position: i64,
+    pub(crate) store_time: i64,
+    pub(crate) slot: u32,
+}
+
+/// How a read ended; the names are those that go into the remark of a pull answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadStatus {
+    Found,
+    NoMatchedMessage,
+    MessageWasRemoving,
+    OffsetOverflowOne,
+    OffsetOverflowBadly,
+    OffsetTooSmall,
+    NoMessageInQueue,
+    OffsetReset,
+}
+
+impl ReadStatus {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Found => "FOUND",
+            Self::NoMatchedMessage => "NO_MATCHED_MESSAGE",
+            Self::MessageWasRemoving => "MESSAGE_WAS_REMOVING",
+            Self::OffsetOverflowOne => "OFFSET_OVERFLOW_ONE",
+            Self::OffsetOverflowBadly => "OFFSET_OVERFLOW_BADLY",
+            Self::OffsetTooSmall => "OFFSET_TOO_SMALL",
+            Self::NoMessageInQueue => "NO_MESSAGE_IN_QUEUE",
+            Self::OffsetReset => "OFFSET_RESET",
+        }
+    }
+}
+
+/// What a read found.
+#[derive(Debug)]
+pub(crate) struct ReadAnswer {
+    pub(crate) status: ReadStatus,
+    pub(crate) next_offset: i64,
+    pub(crate) min_offset: i64,
+    pub(crate) max_offset: i64,
+    /// The records one behind the other, each as it was stored.
+    pub(crate) records: Vec<u8>,
+}
+
+/// Which end of a run of equal times, or of a gap, a search by time means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Boundary {
+    Lower,
+    Upper,
+}
+
+#[derive(Debug)]
+struct LogEntry {
+    position: i64,
+    store_time: i64,
+    slot: u32,
+    /// Empty once the record was given up before its turn.
+    record: Box<[u8]>,
+}
+
+#[derive(Debug)]
+struct QueueEntry {
+    /// Sequence number in the log.
+    seq: u64,
+    tags_code: i64,
+}
+
+#[derive(Debug)]
+struct Queue {
+    topic: Arc<str>,
+    queue_id: i32,
+    min_offset: i64,
+    entries: VecDeque<QueueEntry>,
+}
+
+impl Queue {
+    fn max_offset(&self) -> i64 {
+        self.min_offset + self.entries.len() as i64
+    }
+}
+
+/// Log and queues of one broker.
+#[derive(Debug)]
+pub(crate) struct MessageStore {
+    limits: Limits,
+    log: VecDeque<LogEntry>,
+    /// Sequence number of the first log entry; entries are addressed by number so that queues find them in one step.
+    base_seq: u64,
+    next_position: i64,
+    last_store_time: i64,
+    bytes: usize,
+    live: usize,
+    /// Records that nobody can be waiting for (of deleted topics, delivered delay copies). A real broker still shows
+    /// them by their id, so they stay until their room is needed.
+    garbage: VecDeque<u64>,
+    queues: Vec<Queue>,
+    free_slots: Vec<u32>,
+    by_topic: HashMap<Arc<str>, BTreeMap<i32, u32>>,
+    keys: KeyIndex,
+}
+
+impl MessageStore {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            log: VecDeque::new(),
+            base_seq: 0,
+            next_position: 0,
+            last_store_time: i64::MIN,
+            bytes: 0,
+            live: 0,
+            garbage: VecDeque::new(),
+            queues: Vec::new(),
+            free_slots: Vec::new(),
+            by_topic: HashMap::new(),
+            keys: KeyIndex::default(),
+        }
+    }
+
+    /// Makes room for messages of `bytes` in all, by the policy of this store. All or nothing: `false` means that
+    /// they must be refused and that nothing was dropped for them.
+    #[must_use]
+    pub(crate) fn admit(&mut self, bytes: usize, messages: usize) -> bool {
+        if bytes > self.limits.bytes || messages > self.limits.messages {
+            return false;
+        }
+        let fits =
+            |store: &Self| store.bytes + bytes <= store.limits.bytes && store.live + messages <= store.limits.messages;
+        while !fits(self) {
+            if let Some(seq) = self.garbage.pop_front() {
+                self.release(seq);
+            } else if self.limits.when_full == WhenFull::DropOldest && !self.log.is_empty() {
+                self.release(self.base_seq);
+            } else {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The place of the next message of a queue, which is made if it does not exist yet.
+    pub(crate) fn place(&mut self, topic: &str, queue_id: i32, now_millis: i64) -> Placement {
+        let slot = self.open(topic, queue_id);
+        Placement {
+            queue_offset: self.queues[slot as usize].max_offset(),
+            position: self.next_position,
+            store_time: now_millis.max(self.last_store_time),
+            slot,
+        }
+    }
+
+    /// Appends the record made for `at`. The caller has asked [`admit`](Self::admit) before, or must get this message
+    /// stored at any price (a delayed one that takes the place of its own copy).
+    pub(crate) fn append<'k>(
+        &mut self,
+        at: Placement,
+        record: Vec<u8>,
+        tags_code: i64,
+        keys: impl Iterator<Item = &'k str>,
+    ) {
+        debug_assert_eq!(at.position, self.next_position, "placed, then something else was appended");
+        let seq = self.base_seq + self.log.len() as u64;
+        self.next_position += record.len() as i64;
+        self.last_store_time = at.store_time;
+        self.bytes += record.len();
+        self.live += 1;
+        let queue = &mut self.queues[at.slot as usize];
+        queue.entries.push_back(QueueEntry { seq, tags_code });
+        for key in keys {
+            self.keys.insert(&queue.topic, key, seq);
+        }
+        self.log.push_back(LogEntry {
+            position: at.position,
+            store_time: at.store_time,
+            slot: at.slot,
+            record: record.into_boxed_slice(),
+        });
+    }
+
+    /// Reads from a queue that lies within its topic's range; a queue without messages is made by looking at it.
+    pub(crate) fn read(
+        &mut self,
+        topic: &str,
+        queue_id: i32,
+        offset: i64,
+        max_messages: i32,
+        matches: impl Fn(i64) -> bool,
+    ) -> ReadAnswer {
+        let slot = self.open(topic, queue_id);
+        let queue = &self.queues[slot as usize];
+        let (min, max) = (queue.min_offset, queue.max_offset());
+        let answer = |status, next_offset| ReadAnswer {
+            status,
+            next_offset,
+            min_offset: min,
+            max_offset: max,
+            records: Vec::new(),
+        };
+        if max == 0 {
+            return answer(ReadStatus::NoMessageInQueue, 0);
+        }
+        if offset < min {
+            return answer(ReadStatus::OffsetTooSmall, min);
+        }
+        if offset == max {
+            return answer(ReadStatus::OffsetOverflowOne, offset);
+        }
+        if offset > max {
+            return answer(ReadStatus::OffsetOverflowBadly, max);
+        }
+
+        // Below max, so the distance fits the length of the index.
+        let start = (offset - min) as usize;
+        let wanted = usize::try_from(max_messages).unwrap_or(0);
+        // A real broker scans as far as the count asked for; bounded here, because the lock is held meanwhile.
+        let scan = wanted.clamp(MAX_SCANNED, 10 * MAX_SCANNED);
+        let mut taken: Vec<&[u8]> = Vec::new();
+        let (mut bytes, mut scanned, mut matched) = (0, 0, false);
+        for entry in queue.entries.iter().skip(start).take(scan) {
+            if !taken.is_empty() && taken.len() >= wanted.min(MAX_ANSWER_MESSAGES) {
+                break;
+            }
+            if matches(entry.tags_code) {
+                matched = true;
+                let record = &self.log[(entry.seq - self.base_seq) as usize].record;
+                if !taken.is_empty() && bytes + record.len() > MAX_ANSWER_BYTES {
+                    break;
+                }
+                if !record.is_empty() {
+                    bytes += record.len();
+                    taken.push(record);
+                }
+            }
+            scanned += 1;
+        }
+        let status = match (taken.is_empty(), matched) {
+            (false, _) => ReadStatus::Found,
+            (true, true) => ReadStatus::MessageWasRemoving,
+            (true, false) => ReadStatus::NoMatchedMessage,
+        };
+        let mut records = Vec::with_capacity(bytes);
+        taken.iter().for_each(|record| records.extend_from_slice(record));
+        ReadAnswer { records, ..answer(status, offset + scanned) }
+    }
+
+    /// The record that starts exactly at `position`.
+    pub(crate) fn at_position(&self, position: i64) -> Option<&[u8]> {
+        self.seq_at(position).and_then(|seq| self.record(seq))
+    }
+
+    /// Gives up the record at `position` as soon as its room is needed.
+    pub(crate) fn discard(&mut self, position: i64) {
+        if let Some(seq) = self.seq_at(position) {
+            self.garbage.push_back(seq);
+        }
+    }
+
+    /// First stored offset and next offset of a queue; both 0 for a queue that was never looked at.
+    pub(crate) fn bounds(&self, topic: &str, queue_id: i32) -> (i64, i64) {
+        self.queue(topic, queue_id).map_or((0, 0), |queue| (queue.min_offset, queue.max_offset()))
+    }
+
+    /// The slot under which held pulls of a queue wait, if the queue exists.
+    pub(crate) fn slot(&self, topic: &str, queue_id: i32) -> Option<u32> {
+        self.by_topic.get(topic)?.get(&queue_id).copied()
+    }
+
+    /// When the first message of a queue was stored.
+    pub(crate) fn earliest_time(&self, topic: &str, queue_id: i32) -> Option<i64> {
+        let queue = self.queue(topic, queue_id)?;
+        queue.entries.front().map(|entry| self.store_time(entry))
+    }
+
+    /// When the message at `offset` was stored.
+    pub(crate) fn time_at(&self, topic: &str, queue_id: i32, offset: i64) -> Option<i64> {
+        let queue = self.queue(topic, queue_id)?;
+        let at = usize::try_from(offset.checked_sub(queue.min_offset)?).ok()?;
+        queue.entries.get(at).map(|entry| self.store_time(entry))
+    }
+
+    /// The offset that belongs to a time; see the table in the sheet on broker behaviour, section 6.4.
+    pub(crate) fn offset_by_time(&self, topic: &str, queue_id: i32, millis: i64, boundary: Boundary) -> i64 {
+        let Some(queue) = self.queue(topic, queue_id) else { return 0 };
+        let offset = match boundary {
+            Boundary::Lower => queue.entries.partition_point(|entry| self.store_time(entry) < millis),
+            Boundary::Upper => {
+                queue.entries.partition_point(|entry| self.store_time(entry) <= millis).saturating_sub(1)
+            }
+        };
+        queue.min_offset + offset as i64
+    }
+
+    /// Records that carry the key, newest first, until `take` says that it has enough. By hash: look at the key again.
+    pub(crate) fn by_key(&self, topic: &str, key: &str, mut take: impl FnMut(i64, i64, &[u8]) -> bool) {
+        for seq in self.keys.candidates(topic, key) {
+            if seq < self.base_seq {
+                break;
+            }
+            let entry = &self.log[(seq - self.base_seq) as usize];
+            if !entry.record.is_empty() && !take(entry.position, entry.store_time, &entry.record) {
+                break;
+            }
+        }
+    }
+
+    /// Deletes the queues of a topic and returns their slots, whose held pulls the caller must answer.
+    pub(crate) fn delete_topic(&mut self, topic: &str) -> Vec<u32> {
+        let slots: Vec<u32> = self.by_topic.remove(topic).unwrap_or_default().into_values().collect();
+        for slot in &slots {
+            let queue = &mut self.queues[*slot as usize];
+            self.garbage.extend(queue.entries.drain(..).map(|entry| entry.seq));
+            queue.min_offset = 0;
+        }
+        self.free_slots.extend(&slots);
+        slots
+    }
+
+    /// Bytes of the records held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Number of records held.
+    pub(crate) fn messages(&self) -> usize {
+        self.live
+    }
+
+    /// Position of the next record; the log's end.
+    pub(crate) fn end_position(&self) -> i64 {
+        self.next_position
+    }
+
+    fn open(&mut self, topic: &str, queue_id: i32) -> u32 {
+        if let Some(slot) = self.slot(topic, queue_id) {
+            return slot;
+        }
+        let topic: Arc<str> = match self.by_topic.get_key_value(topic) {
+            Some((name, _)) => name.clone(),
+            None => topic.into(),
+        };
+        let queue = Queue { topic: topic.clone(), queue_id, min_offset: 0, entries: VecDeque::new() };
+        let slot = match self.free_slots.pop() {
+            Some(slot) => {
+                self.queues[slot as usize] = queue;
+                slot
+            }
+            None => {
+                self.queues.push(queue);
+                (self.queues.len() - 1) as u32
+            }
+        };
+        self.by_topic.entry(topic).or_default().insert(queue_id, slot);
+        slot
+    }
+
+    fn queue(&self, topic: &str, queue_id: i32) -> Option<&Queue> {
+        self.slot(topic, queue_id).map(|slot| &self.queues[slot as usize])
+    }
+
+    fn seq_at(&self, position: i64) -> Option<u64> {
+        let at = self.log.partition_point(|entry| entry.position < position);
+        (self.log.get(at)?.position == position).then_some(self.base_seq + at as u64)
+    }
+
+    fn record(&self, seq: u64) -> Option<&[u8]> {
+        let entry = self.log.get(usize::try_from(seq.checked_sub(self.base_seq)?).ok()?)?;
+        (!entry.record.is_empty()).then_some(&*entry.record)
+    }
+
+    fn store_time(&self, entry: &QueueEntry) -> i64 {
+        // Queue entries go before their log entry does, so the number is in range.
+        self.log[(entry.seq - self.base_seq) as usize].store_time
+    }
+
+    /// Frees a record, then whatever at the head of its queue and of the log is free.
+    fn release(&mut self, seq: u64) {
+        let Some(at) = seq.checked_sub(self.base_seq).map(|at| at as usize) else { return };
+        let Some(entry) = self.log.get_mut(at) else { return };
+        if entry.record.is_empty() {
+            return;
+        }
+        self.bytes -= entry.record.len();
+        self.live -= 1;
+        entry.record = Box::default();
+        let slot = entry.slot;
+
+        // The slot may have a new queue by now; its entries are younger and alive, so nothing of it is taken.
+        let queue = &mut self.queues[slot as usize];
+        while let Some(first) = queue.entries.front() {
+            if !self.log[(first.seq - self.base_seq) as usize].record.is_empty() {
+                break;
+            }
+            queue.entries.pop_front();
+            queue.min_offset += 1;
+        }
+        // The oldest record is the first of its queue, so a free one at the head is in no queue any more.
+        while self.log.front().is_some_and(|entry| entry.record.is_empty()) {
+            self.log.pop_front();
+            self.base_seq += 1;
+        }
+        self.keys.forget_below(self.base_seq);
+    }
+}
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;
