@@ -35,7 +35,7 @@ pub use crate::consumer::listener::{
 };
 pub use crate::consumer::push::{PushConsumer, PushConsumerBuilder, QueueState, ShutdownReport};
 pub use crate::consumer::rebalance::start_offset::ConsumeFromWhere;
-pub use crate::embedded::WhenFull;
+pub use crate::embedded::{EmbeddedCluster, EmbeddedClusterBuilder, WhenFull};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::message::{BodyError, Message, MessageExt, MessageQueue};
 pub use crate::producer::{MessageQueueSelector, Producer, ProducerBuilder, SelectByHash, SendResult, SendStatus};

@@ -1,4 +1,206 @@
-//! (in work)
+//! A RocketMQ cluster inside this process: a name server and brokers that keep everything in memory.
+//!
+//! For tests and examples that must not need an installation, and for small programs that run producer, broker and
+//! consumer together. It speaks the remoting protocol over TCP, so every client can use it, also from other processes.
+//!
+//! What it does not promise: durability (all is gone with the process) and replication (each broker is alone). There is
+//! no authentication and no encryption. Whoever needs those points the same client at a cluster of Apache RocketMQ.
+//! What each request does like a real broker, and what not, stands at the head of its file.
+//!
+//! This module is not under semantic versioning yet: it may change in a minor release.
+
 mod broker;
+mod builder;
+mod name_server;
+mod routes;
 
 pub use broker::WhenFull;
+pub use builder::EmbeddedClusterBuilder;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::topic::check_topic;
+use crate::remoting::{Dispatch, RemotingConfig, RemotingServer};
+use crate::sync::{Mutex, Rank};
+use crate::time::{Clock, Deadline};
+use broker::Broker;
+use name_server::NameServer;
+use routes::Routes;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a stop waits for the threads of the name server.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most queues of a topic on one broker.
+const MAX_QUEUES: u32 = 65_536;
+
+/// A running cluster in this process. It stops when it is dropped.
+///
+/// ```
+/// use rocketmq_sync::EmbeddedCluster;
+/// let cluster = EmbeddedCluster::builder().topic("orders", 8).start()?;
+/// println!("clients connect to {}", cluster.name_servers());
+/// # Ok::<(), rocketmq_sync::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct EmbeddedCluster {
+    brokers: Vec<Broker>,
+    routes: Arc<Routes>,
+    bind: IpAddr,
+    /// Address of the name server that clients are told; the port stays the same when it is restarted.
+    name_server_address: SocketAddr,
+    name_server: Mutex<Option<RemotingServer>>,
+    clock: Clock,
+}
+
+impl EmbeddedCluster {
+    /// Settings, with one broker and free ports on 127.0.0.1 unless told otherwise.
+    pub fn builder() -> EmbeddedClusterBuilder {
+        EmbeddedClusterBuilder::new()
+    }
+
+    /// One name server and one broker on free ports of 127.0.0.1.
+    ///
+    /// # Errors
+    /// As [`EmbeddedClusterBuilder::start`].
+    pub fn start() -> Result<Self> {
+        Self::builder().start()
+    }
+
+    fn launch(
+        brokers: Vec<Broker>,
+        routes: Arc<Routes>,
+        bind: IpAddr,
+        advertise: IpAddr,
+        port: u16,
+        clock: Clock,
+        topics: &[(String, u32)],
+    ) -> Result<Self> {
+        let server = start_name_server(SocketAddr::new(bind, port), &routes)?;
+        let port = server.local_addrs().first().map_or(port, SocketAddr::port);
+        let cluster = Self {
+            brokers,
+            routes,
+            bind,
+            name_server_address: SocketAddr::new(advertise, port),
+            name_server: Mutex::new(Rank::Registry, Some(server)),
+            clock,
+        };
+        // From here on a failure drops the cluster, which stops what has started.
+        for (name, queues) in topics {
+            cluster.create_topic(name, *queues)?;
+        }
+        for broker in &cluster.brokers {
+            broker.start()?;
+        }
+        Ok(cluster)
+    }
+
+    /// The name server's address, as clients want it: `host:port`.
+    pub fn name_servers(&self) -> String {
+        self.name_server_address.to_string()
+    }
+
+    /// The names of the brokers, running or not.
+    pub fn broker_names(&self) -> Vec<&str> {
+        self.brokers.iter().map(|broker| &**broker.name()).collect()
+    }
+
+    /// The address of a broker; it stays the same when the broker is restarted.
+    pub fn broker_address(&self, name: &str) -> Option<SocketAddr> {
+        self.broker(name).ok().map(Broker::address)
+    }
+
+    /// Makes a topic with this many queues on each broker, or changes their number.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a name that is not allowed or more than 65,536 queues.
+    pub fn create_topic(&self, name: &str, queues: u32) -> Result<()> {
+        check_new_topic(name, queues)?;
+        self.brokers.iter().try_for_each(|broker| broker.create_topic(name, queues as i32))
+    }
+
+    /// Stops a broker: its connections close, the name server forgets it. Its messages, topics and offsets stay for
+    /// [`restart_broker`](Self::restart_broker); who was a member of what, queue locks and held pulls are lost, as on a
+    /// real broker.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] when there is no broker of this name.
+    pub fn stop_broker(&self, name: &str) -> Result<()> {
+        self.broker(name)?.stop();
+        Ok(())
+    }
+
+    /// Starts a stopped broker again on its old port, or stops and starts a running one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] when there is no broker of this name, [`ErrorKind::Io`] when somebody took its port.
+    pub fn restart_broker(&self, name: &str) -> Result<()> {
+        let broker = self.broker(name)?;
+        broker.stop();
+        broker.start()
+    }
+
+    /// Stops the name server; the brokers go on.
+    pub fn stop_name_server(&self) {
+        let server = self.name_server.lock().take();
+        if let Some(server) = server
+            && !server.shutdown(Deadline::after(STOP_TIMEOUT))
+        {
+            log::error!("the embedded name server did not stop within {STOP_TIMEOUT:?}");
+        }
+    }
+
+    /// Starts the name server again on its old port, after stopping it if it runs. It has forgotten everything; all
+    /// running brokers register at once.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] when somebody took its port.
+    pub fn restart_name_server(&self) -> Result<()> {
+        self.stop_name_server();
+        self.routes.clear();
+        self.brokers.iter().filter(|broker| broker.is_running()).for_each(Broker::register);
+        let bind = SocketAddr::new(self.bind, self.name_server_address.port());
+        *self.name_server.lock() = Some(start_name_server(bind, &self.routes)?);
+        Ok(())
+    }
+
+    /// Moves a manual clock, and lets everything that is due by then happen before it returns. With the system's clock
+    /// it only does what is due anyway.
+    pub fn advance_clock(&self, by: Duration) {
+        self.clock.advance(by);
+        self.brokers.iter().filter(|broker| broker.is_running()).for_each(Broker::run_due);
+    }
+
+    /// Stops everything and waits for the threads.
+    pub fn stop(self) {}
+
+    fn broker(&self, name: &str) -> Result<&Broker> {
+        self.brokers.iter().find(|broker| &**broker.name() == name).ok_or_else(|| {
+            let text = format!("no embedded broker '{name}'; there are {}", self.broker_names().join(", "));
+            Error::new(ErrorKind::Config, text)
+        })
+    }
+}
+
+impl Drop for EmbeddedCluster {
+    fn drop(&mut self) {
+        self.brokers.iter().for_each(Broker::stop);
+        self.stop_name_server();
+    }
+}
+
+fn start_name_server(bind: SocketAddr, routes: &Arc<Routes>) -> Result<RemotingServer> {
+    let processor = Arc::new(NameServer { routes: routes.clone() });
+    RemotingServer::start("rmq-namesrv", &[bind], RemotingConfig::default(), processor, Dispatch::Inline)
+        .map_err(|error| error.context(format_args!("the embedded name server cannot listen on {bind}")))
+}
+
+fn check_new_topic(name: &str, queues: u32) -> Result<()> {
+    check_topic(name)?;
+    if queues > MAX_QUEUES {
+        let text = format!("topic '{name}': {queues} queues are too many; the most is {MAX_QUEUES}");
+        return Err(Error::new(ErrorKind::Config, text));
+    }
+    Ok(())
+}

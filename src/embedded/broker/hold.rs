@@ -102,7 +102,8 @@ impl<T> HoldTable<T> {
         self.by_time.first().map(|(until, _)| *until)
     }
 
-    pub(crate) fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.held.len()
     }
 

@@ -1,9 +1,348 @@
-//! (in work)
+//! One broker: its tables behind one lock, a server that hands requests to handlers, and a thread for what is due.
+//!
+//! ```text
+//!   I/O thread of the server            clock thread
+//!   request -> lock state -> handler    sleeps until the next delayed message, end of a hold, or member to expire
+//!           -> unlock -> send           -> lock state -> run_due -> unlock -> send
+//! ```
+//!
+//! Handlers run on the I/O thread, since all they touch is memory; none blocks, and nothing is sent while the lock is
+//! held. The clock thread has no tick: whoever makes something due earlier than it sleeps wakes it.
+
+mod append;
+mod client;
+mod config;
+mod group;
+mod group_admin;
+mod group_config;
 mod hold;
 mod key_index;
+mod lock;
 mod lock_table;
+mod offset;
 mod offset_table;
+mod outbox;
+mod property_list;
+mod pull;
+mod query;
+mod relay;
 mod schedule;
+mod send;
+mod send_back;
+mod state;
+mod stats;
 mod store;
+mod topic_admin;
+mod topic_table;
 
+pub(crate) use config::BrokerConfig;
+pub(crate) use group_config::is_legal_name;
+pub(crate) use schedule::{DEFAULT_LEVELS, DelayLevels};
+pub(crate) use store::Limits;
 pub use store::WhenFull;
+pub(crate) use topic_table::{READ_WRITE, Topic};
+
+use crate::embedded::routes::{RegisteredBroker, Routes};
+use crate::error::{Error, ErrorKind, Result};
+use crate::protocol::{RemotingCommand, RequestCode};
+use crate::remoting::{ConnectionHandle, Dispatch, RemotingConfig, RemotingServer, RequestProcessor, unsupported};
+use crate::sync::{Condvar, Mutex, MutexGuard, Rank};
+use crate::thread::spawn_named;
+use crate::time::Deadline;
+use outbox::Outbox;
+use state::{Answer, Call, State};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long a stop waits for the threads of a broker.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
+type Handler = fn(&mut State, Call<'_>, &mut Outbox) -> Answer;
+
+/// Who answers a request.
+fn handler(code: RequestCode) -> Option<Handler> {
+    Some(match code {
+        RequestCode::SEND_MESSAGE | RequestCode::SEND_MESSAGE_V2 | RequestCode::SEND_BATCH_MESSAGE => send::send,
+        RequestCode::PULL_MESSAGE | RequestCode::LITE_PULL_MESSAGE => pull::pull,
+        RequestCode::CONSUMER_SEND_MSG_BACK => send_back::send_back,
+        RequestCode::QUERY_CONSUMER_OFFSET => offset::query,
+        RequestCode::UPDATE_CONSUMER_OFFSET => offset::update,
+        RequestCode::SEARCH_OFFSET_BY_TIMESTAMP => offset::search,
+        RequestCode::GET_MAX_OFFSET => offset::max,
+        RequestCode::GET_MIN_OFFSET => offset::min,
+        RequestCode::GET_EARLIEST_MSG_STORETIME => offset::earliest,
+        RequestCode::INVOKE_BROKER_TO_RESET_OFFSET => offset::reset,
+        RequestCode::HEART_BEAT => client::heartbeat,
+        RequestCode::UNREGISTER_CLIENT => client::unregister,
+        RequestCode::GET_CONSUMER_LIST_BY_GROUP => client::consumer_list,
+        RequestCode::CHECK_CLIENT_CONFIG => client::check_config,
+        RequestCode::GET_CONSUMER_CONNECTION_LIST => client::consumer_connections,
+        RequestCode::GET_PRODUCER_CONNECTION_LIST => client::producer_connections,
+        RequestCode::LOCK_BATCH_MQ => lock::lock,
+        RequestCode::UNLOCK_BATCH_MQ => lock::unlock,
+        RequestCode::VIEW_MESSAGE_BY_ID => query::view,
+        RequestCode::QUERY_MESSAGE => query::query,
+        RequestCode::UPDATE_AND_CREATE_TOPIC => topic_admin::create,
+        RequestCode::DELETE_TOPIC_IN_BROKER => topic_admin::delete,
+        RequestCode::GET_TOPIC_CONFIG => topic_admin::config,
+        RequestCode::GET_ALL_TOPIC_CONFIG => topic_admin::all,
+        RequestCode::UPDATE_AND_CREATE_SUBSCRIPTIONGROUP => group_admin::create,
+        RequestCode::DELETE_SUBSCRIPTIONGROUP => group_admin::delete,
+        RequestCode::GET_SUBSCRIPTIONGROUP_CONFIG => group_admin::config,
+        RequestCode::GET_ALL_SUBSCRIPTIONGROUP_CONFIG => group_admin::all,
+        RequestCode::GET_TOPIC_STATS_INFO => stats::topic,
+        RequestCode::GET_CONSUME_STATS => stats::consume,
+        RequestCode::QUERY_TOPIC_CONSUME_BY_WHO => stats::groups_of_topic,
+        RequestCode::QUERY_TOPICS_BY_CONSUMER => stats::topics_of_group,
+        RequestCode::QUERY_SUBSCRIPTION_BY_CONSUMER => stats::subscription,
+        RequestCode::GET_CONSUMER_RUNNING_INFO => relay::running_info,
+        RequestCode::CONSUME_MESSAGE_DIRECTLY => relay::consume_directly,
+        RequestCode::INVOKE_BROKER_TO_GET_CONSUMER_STATUS => relay::consumer_status,
+        _ => return None,
+    })
+}
+
+/// One embedded broker. Its messages, topics, groups and offsets live as long as this value; a stop takes the clients.
+#[derive(Debug)]
+pub(crate) struct Broker {
+    shared: Arc<Shared>,
+    running: Mutex<Option<Running>>,
+}
+
+#[derive(Debug)]
+struct Running {
+    server: RemotingServer,
+    clock: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    config: Arc<BrokerConfig>,
+    guarded: Mutex<Guarded>,
+    clock_wake: Condvar,
+}
+
+#[derive(Debug)]
+struct Guarded {
+    state: State,
+    /// Until when the clock thread sleeps; `None` while it works, or sleeps until it is woken.
+    asleep_until: Option<Instant>,
+    stopping: bool,
+}
+
+impl Broker {
+    /// A broker that does not run yet.
+    pub(crate) fn new(config: BrokerConfig, routes: Arc<Routes>) -> Self {
+        let config = Arc::new(config);
+        let guarded = Guarded { state: State::new(config.clone(), routes), asleep_until: None, stopping: false };
+        let shared = Shared { config, guarded: Mutex::new(Rank::Embedded, guarded), clock_wake: Condvar::new() };
+        Self { shared: Arc::new(shared), running: Mutex::new(Rank::Registry, None) }
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.shared.config.name
+    }
+
+    /// Address that clients are told, once the broker has run.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.shared.guarded.lock().state.address
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.lock().is_some()
+    }
+
+    /// Listens, on the port of the last run if there was one, and registers. Does nothing while it runs.
+    pub(crate) fn start(&self) -> Result<()> {
+        let mut running = self.running.lock();
+        if running.is_some() {
+            return Ok(());
+        }
+        let config = &self.shared.config;
+        let bind = SocketAddr::new(config.bind, self.address().port());
+        let processor = Arc::new(Processor { shared: self.shared.clone() });
+        self.shared.guarded.lock().stopping = false;
+        let server = RemotingServer::start(
+            &format!("rmq-{}", config.name),
+            &[bind],
+            RemotingConfig::default(),
+            processor,
+            Dispatch::Inline,
+        )
+        .map_err(|error| error.context(format_args!("embedded broker {} cannot listen on {bind}", config.name)))?;
+        let port = server.local_addrs().first().map_or(bind.port(), SocketAddr::port);
+        self.shared.guarded.lock().state.address = SocketAddr::new(config.advertise, port);
+        let shared = self.shared.clone();
+        let clock = match spawn_named("rmq-embed-clk", move || shared.run_clock()) {
+            Ok(clock) => clock,
+            Err(error) => {
+                server.shutdown(Deadline::after(STOP_TIMEOUT));
+                return Err(error);
+            }
+        };
+        *running = Some(Running { server, clock });
+        drop(running);
+        self.register();
+        Ok(())
+    }
+
+    /// Closes all connections and forgets the clients. Does nothing while it does not run.
+    pub(crate) fn stop(&self) {
+        let mut running = self.running.lock();
+        let Some(Running { server, clock }) = running.take() else { return };
+        let name = self.name();
+        {
+            let mut guarded = self.shared.guarded.lock();
+            guarded.state.routes.unregister(name);
+            guarded.stopping = true;
+            self.shared.clock_wake.notify_all();
+        }
+        if !server.shutdown(Deadline::after(STOP_TIMEOUT)) {
+            log::error!("embedded broker {name}: its server did not stop within {STOP_TIMEOUT:?}");
+        }
+        if clock.join().is_err() {
+            log::error!("embedded broker {name}: its clock thread had panicked");
+        }
+        self.shared.guarded.lock().state.restart();
+    }
+
+    /// Tells the name server of the broker and of all its topics, if it runs.
+    pub(crate) fn register(&self) {
+        let guarded = self.shared.guarded.lock();
+        if guarded.stopping {
+            return;
+        }
+        let state = &guarded.state;
+        let broker = RegisteredBroker {
+            name: self.name().clone(),
+            cluster: self.shared.config.cluster.clone(),
+            address: state.address.to_string().into(),
+        };
+        state.routes.register(broker, state.topics.iter());
+    }
+
+    /// Creates a topic, or changes its number of queues.
+    pub(crate) fn create_topic(&self, name: &str, queues: i32) -> Result<()> {
+        let mut guarded = self.shared.guarded.lock();
+        let state = &mut guarded.state;
+        let made = state.topics.put(Topic::new(name, queues, READ_WRITE));
+        if made.is_none() && state.topics.get(name).is_none() {
+            return Err(Error::new(ErrorKind::Busy, format!("embedded broker {} takes no more topics", self.name())));
+        }
+        if !guarded.stopping {
+            guarded.state.publish(made);
+        }
+        Ok(())
+    }
+
+    /// Does what is due by the clock, on the thread of the caller; for clocks that are moved by hand.
+    pub(crate) fn run_due(&self) {
+        loop {
+            let mut out = Outbox::default();
+            {
+                let mut guarded = self.shared.guarded.lock();
+                let now = guarded.state.now();
+                if guarded.stopping || guarded.state.next_due().is_none_or(|due| due > now) {
+                    return;
+                }
+                guarded.state.run_due(&mut out);
+            }
+            out.flush();
+        }
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    /// Wakes the clock thread if something is due before it would wake by itself.
+    fn rouse(&self, guarded: &mut MutexGuard<'_, Guarded>) {
+        let Some(due) = guarded.state.next_due() else { return };
+        if guarded.asleep_until.is_none_or(|until| due < until) {
+            guarded.asleep_until = Some(due);
+            self.clock_wake.notify_all();
+        }
+    }
+
+    fn run_clock(&self) {
+        let mut guarded = self.guarded.lock();
+        while !guarded.stopping {
+            let now = guarded.state.now();
+            match guarded.state.next_due() {
+                Some(due) if due <= now => {
+                    let mut out = Outbox::default();
+                    guarded.asleep_until = None;
+                    guarded.state.run_due(&mut out);
+                    drop(guarded);
+                    out.flush();
+                    guarded = self.guarded.lock();
+                }
+                Some(due) => {
+                    guarded.asleep_until = Some(due);
+                    guarded = self.clock_wake.wait_timeout(guarded, due - now);
+                }
+                None => {
+                    guarded.asleep_until = None;
+                    guarded = self.clock_wake.wait(guarded);
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Processor {
+    shared: Arc<Shared>,
+}
+
+impl Processor {
+    fn with_state<T>(&self, act: impl FnOnce(&mut State, &mut Outbox) -> T) -> T {
+        let mut out = Outbox::default();
+        let result = {
+            let mut guarded = self.shared.guarded.lock();
+            let result = act(&mut guarded.state, &mut out);
+            self.shared.rouse(&mut guarded);
+            result
+        };
+        out.flush();
+        result
+    }
+}
+
+impl RequestProcessor for Processor {
+    fn process(&self, connection: &ConnectionHandle, request: RemotingCommand) -> Option<RemotingCommand> {
+        let code = request.request_code();
+        let Some(handler) = handler(code) else { return Some(unsupported(code)) };
+        let call = Call { connection, command: &request };
+        self.with_state(|state, out| handler(state, call, out)).unwrap_or_else(|refusal| {
+            log::debug!("embedded broker {}: {code} refused: {}", self.shared.config.name, refusal.remark);
+            Some(refusal.answer())
+        })
+    }
+
+    fn connected(&self, connection: &ConnectionHandle) {
+        self.with_state(|state, _| state.connected(connection));
+    }
+
+    fn disconnected(&self, connection: &ConnectionHandle) {
+        self.with_state(|state, out| state.disconnected(connection.id(), out));
+    }
+}
+
+/// The address to tell clients of a broker that listens on `bind`.
+pub(crate) fn advertised(bind: IpAddr, advertise: Option<IpAddr>) -> Result<IpAddr> {
+    match advertise {
+        Some(address) => Ok(address),
+        None if bind.is_unspecified() => Err(Error::new(
+            ErrorKind::Config,
+            format!("bind: {bind} stands for all addresses; say with advertise() which one clients are to use"),
+        )),
+        None => Ok(bind),
+    }
+}

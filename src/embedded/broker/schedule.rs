@@ -86,7 +86,8 @@ impl Schedule {
         self.waiting.pop().map(|Reverse((_, _, position))| position)
     }
 
-    pub(crate) fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.waiting.len()
     }
 }

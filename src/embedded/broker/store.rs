@@ -112,7 +112,6 @@ struct QueueEntry {
 #[derive(Debug)]
 struct Queue {
     topic: Arc<str>,
-    queue_id: i32,
     min_offset: i64,
     entries: VecDeque<QueueEntry>,
 }
@@ -369,11 +368,6 @@ impl MessageStore {
         self.live
     }
 
-    /// Position of the next record; the log's end.
-    pub(crate) fn end_position(&self) -> i64 {
-        self.next_position
-    }
-
     fn open(&mut self, topic: &str, queue_id: i32) -> u32 {
         if let Some(slot) = self.slot(topic, queue_id) {
             return slot;
@@ -382,7 +376,7 @@ impl MessageStore {
             Some((name, _)) => name.clone(),
             None => topic.into(),
         };
-        let queue = Queue { topic: topic.clone(), queue_id, min_offset: 0, entries: VecDeque::new() };
+        let queue = Queue { topic: topic.clone(), min_offset: 0, entries: VecDeque::new() };
         let slot = match self.free_slots.pop() {
             Some(slot) => {
                 self.queues[slot as usize] = queue;

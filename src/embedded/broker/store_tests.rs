@@ -72,7 +72,6 @@ fn positions_run_through_all_queues_and_find_exactly_their_record() {
     assert_eq!(store.at_position(5), Some(&b"c"[..]));
     assert_eq!(store.at_position(4), None);
     assert_eq!(store.at_position(6), None);
-    assert_eq!(store.end_position(), 6);
     assert_eq!(store.bounds("U", 3), (0, 1));
     assert_eq!(store.bounds("U", 0), (0, 0));
 }

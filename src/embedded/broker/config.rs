@@ -1,0 +1,28 @@
+//! What a broker is told when it is made.
+
+use super::schedule::DelayLevels;
+use super::store::Limits;
+use crate::time::Clock;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Settings of one embedded broker; they do not change while it exists.
+#[derive(Debug, Clone)]
+pub(crate) struct BrokerConfig {
+    pub(crate) name: Arc<str>,
+    pub(crate) cluster: Arc<str>,
+    pub(crate) bind: IpAddr,
+    /// The address that clients are told.
+    pub(crate) advertise: IpAddr,
+    pub(crate) delay_levels: DelayLevels,
+    pub(crate) auto_create_topics: bool,
+    pub(crate) limits: Limits,
+    pub(crate) max_topics: usize,
+    pub(crate) max_groups: usize,
+    pub(crate) clock: Clock,
+}
+
+/// Largest body of a message.
+pub(crate) const MAX_MESSAGE_SIZE: usize = 4 * 1024 * 1024;
+/// The region that every message and every answer to a send carries.
+pub(crate) const REGION: &str = "DefaultRegion";

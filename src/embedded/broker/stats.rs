@@ -1,0 +1,99 @@
+//! GET_TOPIC_STATS_INFO (202), GET_CONSUME_STATS (208), QUERY_TOPIC_CONSUME_BY_WHO (300), QUERY_TOPICS_BY_CONSUMER (343),
+//! QUERY_SUBSCRIPTION_BY_CONSUMER (345).
+//!
+//! Kept from a real broker: which topics and queues a table lists; a group without offset shows 0; the pull offset is
+//! never behind the committed one. Left out: rates, which are always 0.
+
+use super::outbox::Outbox;
+use super::state::{Answer, Call, State, refuse};
+use crate::message::MessageQueue;
+use crate::protocol::body::{self, ConsumeStats, GroupList, OffsetWrapper, TopicList, TopicOffset, TopicStatsTable};
+use crate::protocol::header::{
+    GetConsumeStatsRequestHeader, GetTopicStatsInfoRequestHeader, QuerySubscriptionByConsumerRequestHeader,
+    QueryTopicConsumeByWhoRequestHeader, QueryTopicsByConsumerRequestHeader,
+};
+use crate::protocol::{RemotingCommand, ResponseCode, SubscriptionData};
+use bytes::Bytes;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// The answer to request 345.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct QuerySubscriptionResponseBody<'a> {
+    group: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subscription_data: Option<&'a SubscriptionData>,
+    topic: &'a str,
+}
+
+fn with_body(body: Bytes) -> Answer {
+    Ok(Some(RemotingCommand::response(ResponseCode::SUCCESS, None).with_body(body)))
+}
+
+pub(crate) fn topic(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer {
+    let header: GetTopicStatsInfoRequestHeader<'_> = call.command.header()?;
+    let Some(topic) = state.topics.get(header.topic) else {
+        return refuse(ResponseCode::TOPIC_NOT_EXIST, format!("topic {} does not exist", header.topic));
+    };
+    let mut table = TopicStatsTable::default();
+    for queue_id in 0..topic.most_queues() {
+        let (min_offset, max_offset) = state.store.bounds(&topic.name, queue_id);
+        let last = state.store.time_at(&topic.name, queue_id, max_offset - 1);
+        let queue = MessageQueue::new(topic.name.clone(), state.config.name.clone(), queue_id);
+        let offset = TopicOffset { last_update_timestamp: last.unwrap_or(0), max_offset, min_offset };
+        table.offset_table.insert(queue, offset);
+    }
+    with_body(table.encode())
+}
+
+pub(crate) fn consume(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer {
+    let header: GetConsumeStatsRequestHeader<'_> = call.command.header()?;
+    let group = header.consumer_group;
+    let (asked, is_list): (Vec<Arc<str>>, bool) = match (header.topic_list, header.topic) {
+        (Some(list), _) => (list.split(';').filter(|name| !name.is_empty()).map(Arc::from).collect(), true),
+        (None, Some(topic)) if !topic.is_empty() => (vec![topic.into()], false),
+        _ => (state.offsets.topics_of(group), false),
+    };
+    let mut stats = ConsumeStats::default();
+    for name in asked {
+        let Some(topic) = state.topics.get(&name) else { continue };
+        let live = state.consumers.get(group).filter(|group| !group.subscriptions().is_empty());
+        if !is_list && live.is_some_and(|group| group.subscription(&name).is_none()) {
+            continue;
+        }
+        for queue_id in 0..topic.read_queues {
+            let (_, broker_offset) = state.store.bounds(&name, queue_id);
+            let consumer_offset = state.offsets.committed(group, &name, queue_id).unwrap_or(0).max(0);
+            let pulled = state.offsets.pulled(group, &name, queue_id).unwrap_or(0);
+            let offset = OffsetWrapper {
+                broker_offset,
+                consumer_offset,
+                last_timestamp: state.store.time_at(&name, queue_id, consumer_offset - 1).unwrap_or(0),
+                pull_offset: pulled.max(consumer_offset),
+            };
+            stats.offset_table.insert(MessageQueue::new(name.clone(), state.config.name.clone(), queue_id), offset);
+        }
+    }
+    with_body(stats.encode())
+}
+
+pub(crate) fn groups_of_topic(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer {
+    let header: QueryTopicConsumeByWhoRequestHeader<'_> = call.command.header()?;
+    let live = state.consumers.subscribers_of(header.topic).into_iter();
+    let groups = live.chain(state.offsets.groups_of(header.topic)).map(|name| name.to_string());
+    with_body(GroupList { group_list: groups.collect() }.encode())
+}
+
+pub(crate) fn topics_of_group(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer {
+    let header: QueryTopicsByConsumerRequestHeader<'_> = call.command.header()?;
+    let topics = state.offsets.topics_of(header.group).into_iter().map(|name| name.to_string());
+    with_body(TopicList { broker_addr: None, topic_list: topics.collect() }.encode())
+}
+
+pub(crate) fn subscription(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer {
+    let header: QuerySubscriptionByConsumerRequestHeader<'_> = call.command.header()?;
+    let topic = header.topic.unwrap_or_default();
+    let found = state.consumers.get(header.group).and_then(|group| group.subscription(topic));
+    with_body(body::encode(&QuerySubscriptionResponseBody { group: header.group, subscription_data: found, topic }))
+}

@@ -1,0 +1,192 @@
+//! Settings of an [`EmbeddedCluster`].
+
+use super::broker::{self, Broker, BrokerConfig, DEFAULT_LEVELS, DelayLevels, Limits, WhenFull};
+use super::routes::Routes;
+use super::{EmbeddedCluster, check_new_topic};
+use crate::error::{Error, ErrorKind, Result};
+use crate::time::Clock;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+/// Most topics and groups of one broker; clients can make both.
+const MAX_TOPICS: usize = 65_536;
+const MAX_GROUPS: usize = 65_536;
+/// Most brokers of one cluster.
+const MAX_BROKERS: usize = 64;
+
+/// Settings of an [`EmbeddedCluster`]. Made by [`EmbeddedCluster::builder`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct EmbeddedClusterBuilder {
+    cluster_name: String,
+    broker_names: Vec<String>,
+    topics: Vec<(String, u32)>,
+    delay_levels: String,
+    auto_create_topics: bool,
+    max_bytes: usize,
+    max_messages: usize,
+    when_full: WhenFull,
+    bind: IpAddr,
+    advertise: Option<IpAddr>,
+    name_server_port: u16,
+    clock: Clock,
+}
+
+impl EmbeddedClusterBuilder {
+    pub(crate) fn new() -> Self {
+        Self {
+            cluster_name: "DefaultCluster".into(),
+            broker_names: vec!["broker-a".into()],
+            topics: Vec::new(),
+            delay_levels: DEFAULT_LEVELS.into(),
+            auto_create_topics: true,
+            max_bytes: 256 * 1024 * 1024,
+            max_messages: 10_000_000,
+            when_full: WhenFull::Refuse,
+            bind: Ipv4Addr::LOCALHOST.into(),
+            advertise: None,
+            name_server_port: 0,
+            clock: Clock::system(),
+        }
+    }
+
+    /// How many brokers there are, all of them masters, named `broker-a`, `broker-b` and so on. Default 1, at most 64.
+    pub fn brokers(self, count: usize) -> Self {
+        let name = |number: usize| match u8::try_from(number) {
+            Ok(number @ 0..26) => format!("broker-{}", char::from(b'a' + number)),
+            _ => format!("broker-{number}"),
+        };
+        // One over the limit is enough for start() to refuse it.
+        self.broker_names((0..count.min(MAX_BROKERS + 1)).map(name))
+    }
+
+    /// The names of the brokers, one each.
+    pub fn broker_names<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.broker_names = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The name of the cluster. Default `DefaultCluster`.
+    pub fn cluster_name(mut self, name: impl Into<String>) -> Self {
+        self.cluster_name = name.into();
+        self
+    }
+
+    /// A topic that is there from the start, with this many queues on each broker.
+    pub fn topic(mut self, name: impl Into<String>, queues: u32) -> Self {
+        self.topics.push((name.into(), queues));
+        self
+    }
+
+    /// The delays of messages to be delivered later, level 1 first, in the form of the broker setting
+    /// `messageDelayLevel`; the unit `ms` is allowed too. Retries of a group start at level 3. Default
+    /// `1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h`.
+    pub fn delay_levels(mut self, levels: impl Into<String>) -> Self {
+        self.delay_levels = levels.into();
+        self
+    }
+
+    /// Whether the first message to an unknown topic makes it. Default true, with up to 8 queues (4 for most clients).
+    pub fn auto_create_topics(mut self, auto_create: bool) -> Self {
+        self.auto_create_topics = auto_create;
+        self
+    }
+
+    /// Most bytes of messages each broker holds, as they are stored; some 70 bytes a message come on top. Default
+    /// 256 MiB. Memory is taken as messages come.
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Most messages each broker holds. Default 10 million.
+    pub fn max_messages(mut self, messages: usize) -> Self {
+        self.max_messages = messages;
+        self
+    }
+
+    /// What happens to a message for which there is no room. Default: it is refused.
+    pub fn when_full(mut self, when_full: WhenFull) -> Self {
+        self.when_full = when_full;
+        self
+    }
+
+    /// The address to listen on. Default 127.0.0.1. There is neither authentication nor encryption: listen on others
+    /// only where everybody who can connect may read and write everything.
+    pub fn bind(mut self, address: IpAddr) -> Self {
+        self.bind = address;
+        self
+    }
+
+    /// The address that clients are told to connect to. Default: the one listened on. Needed for 0.0.0.0 and `::`.
+    pub fn advertise(mut self, address: IpAddr) -> Self {
+        self.advertise = Some(address);
+        self
+    }
+
+    /// The port of the name server. Default 0: any free one. Brokers always take free ones.
+    pub fn name_server_port(mut self, port: u16) -> Self {
+        self.name_server_port = port;
+        self
+    }
+
+    /// The clock for store times, delays, holds, queue locks and the expiry of members. With a manual one move it by
+    /// [`EmbeddedCluster::advance_clock`]. Default: the system's.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Starts name server and brokers; takes milliseconds.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a setting that is not valid, [`ErrorKind::Io`] for a port that cannot be had.
+    pub fn start(self) -> Result<EmbeddedCluster> {
+        let wrong = |text: String| Err(Error::new(ErrorKind::Config, text));
+        let brokers = self.broker_names.len();
+        if !(1..=MAX_BROKERS).contains(&brokers) {
+            return wrong(format!("brokers: {brokers}; 1 to {MAX_BROKERS} are allowed"));
+        }
+        for (at, name) in self.broker_names.iter().enumerate() {
+            if !broker::is_legal_name(name, 120) || self.broker_names[..at].contains(name) {
+                return wrong(format!(
+                    "broker_names: '{name}' occurs twice or is no name (letters, digits, %, |, _, -)"
+                ));
+            }
+        }
+        if !broker::is_legal_name(&self.cluster_name, 100) {
+            return wrong(format!("cluster_name: '{}' is no name (letters, digits, %, |, _, -)", self.cluster_name));
+        }
+        if self.max_bytes == 0 || self.max_messages == 0 {
+            return wrong(format!(
+                "max_bytes {} and max_messages {} must be over 0",
+                self.max_bytes, self.max_messages
+            ));
+        }
+        let delay_levels = DelayLevels::parse(&self.delay_levels)?;
+        let advertise = broker::advertised(self.bind, self.advertise)?;
+        for (name, queues) in &self.topics {
+            check_new_topic(name, *queues)?;
+        }
+
+        let routes = Arc::new(Routes::new());
+        let limits = Limits { bytes: self.max_bytes, messages: self.max_messages, when_full: self.when_full };
+        let make = |name: &String| {
+            let config = BrokerConfig {
+                name: name.as_str().into(),
+                cluster: self.cluster_name.as_str().into(),
+                bind: self.bind,
+                advertise,
+                delay_levels: delay_levels.clone(),
+                auto_create_topics: self.auto_create_topics,
+                limits,
+                max_topics: MAX_TOPICS,
+                max_groups: MAX_GROUPS,
+                clock: self.clock.clone(),
+            };
+            Broker::new(config, routes.clone())
+        };
+        let brokers = self.broker_names.iter().map(make).collect();
+        EmbeddedCluster::launch(brokers, routes, self.bind, advertise, self.name_server_port, self.clock, &self.topics)
+    }
+}
