@@ -10,7 +10,9 @@ mod references;
 
 pub use references::resolve_references;
 
+use serde::de::IgnoredAny;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// Deepest nesting that is looked into; `serde_json` refuses what is deeper.
 const DEEPEST: usize = 128;
@@ -31,8 +33,7 @@ pub fn normalise(text: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Turns keys that are strings of an object's text, as [`normalise`] makes them, into bare objects. Every fastjson reads
-/// those; versions before 1.2.69 read nothing else. The text must be JSON, and may hold such keys only where they are
-/// meant so.
+/// those; versions before 1.2.69 read nothing else. The text must be JSON.
 pub fn bare_object_keys(text: &[u8]) -> Cow<'_, [u8]> {
     match Walk::new(text).bare_object_keys() {
         Some(changed) => Cow::Owned(changed),
@@ -97,6 +98,10 @@ impl<'a> Walk<'a> {
             }
             let end = self.at + string_end(rest)?;
             let object: String = serde_json::from_slice(&self.text[self.at..end]).ok()?;
+            if serde_json::from_str::<BTreeMap<String, IgnoredAny>>(&object).is_err() {
+                // Somebody's own text, which only starts with a brace.
+                continue;
+            }
             self.copy();
             self.out.extend_from_slice(object.as_bytes());
             self.skip_to(end);

@@ -34,7 +34,8 @@ fn makes_a_string_of_an_object_key() {
 
 #[test]
 fn gives_bare_object_keys_back() {
-    for text in [r#"{"t":{{"q":"\"x"}:{"n":[1]},{"q":2}:{}},"p":{"k":"{v"}}"#, r#"{{"q":1}:0}"#, "{}"] {
+    for text in [r#"{"t":{{"q":"\"x"}:{"n":[1]},{"q":2}:{}},"p":{"k":"{v","{key":1,"{}x":2}}"#, r#"{{"q":1}:0}"#, "{}"]
+    {
         let json = normalise(text.as_bytes()).into_owned();
         serde_json::from_slice::<Value>(&json).unwrap();
         assert_eq!(String::from_utf8_lossy(&bare_object_keys(&json)), text);

@@ -177,3 +177,43 @@ fn a_pull_answer_shares_its_body_with_the_frame() {
     let ours = RemotingCommand::response_with(ResponseCode::SUCCESS, &header);
     assert_eq!(ours.ext_fields, answer.ext_fields);
 }
+
+#[test]
+fn a_header_without_fields_differs_from_one_with_an_empty_object() {
+    let plain = RemotingCommand::response(ResponseCode::SUCCESS, None);
+    assert!(!String::from_utf8(encode(&plain)[8..].to_vec()).unwrap().contains("extFields"));
+    let empty = RemotingCommand::response_with(ResponseCode::SUCCESS, &GetKVConfigResponseHeader::default());
+    assert!(String::from_utf8(encode(&empty)[8..].to_vec()).unwrap().contains("\"extFields\":{},"));
+    assert!(decode(&encode(&empty)).ext_fields.is_present());
+    assert!(!decode(&encode(&plain)).ext_fields.is_present());
+}
+
+#[test]
+fn an_unknown_code_or_language_survives_and_a_large_code_needs_json() {
+    let mut command = RemotingCommand::request_without_header(RequestCode::POP_MESSAGE);
+    command.language = LanguageCode(77);
+    command.version = 612;
+    assert_eq!(decode(&encode(&command)).request_code(), RequestCode::POP_MESSAGE);
+    command.serialize_type = SerializeType::Rocketmq;
+    let decoded = decode(&encode(&command));
+    assert_eq!((decoded.code, decoded.language, decoded.version), (3442, LanguageCode(77), 612));
+}
+
+#[test]
+fn flags_and_opaques_make_kinds_of_calls() {
+    let (first, second) = (new_opaque(), new_opaque());
+    assert_ne!(first, second);
+    let request = RemotingCommand::request_without_header(RequestCode::HEART_BEAT).oneway();
+    assert!(request.is_oneway() && !request.is_response());
+    assert_eq!(request.flag, 2);
+    assert_eq!(RemotingCommand::response(ResponseCode::SYSTEM_BUSY, None).with_remark("full").flag, 1);
+}
+
+#[test]
+fn debug_output_has_neither_body_nor_properties() {
+    let header = SendMessageRequestHeader { topic: "T", properties: Some("KEYS\u{1}hush\u{2}"), ..Default::default() };
+    let command = RemotingCommand::request(RequestCode::SEND_MESSAGE_V2, &header).with_body(Bytes::from("hush"));
+    let text = format!("{command:?} {header:?}");
+    assert!(text.contains("SEND_MESSAGE_V2") && text.contains("body_length: 4"), "{text}");
+    assert!(!text.contains("hush"), "{text}");
+}

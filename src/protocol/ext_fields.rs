@@ -345,3 +345,7 @@ impl<'a> Iterator for RawIter<'a> {
         Some((key, value))
     }
 }
+
+#[cfg(test)]
+#[path = "ext_fields_tests.rs"]
+mod tests;

@@ -28,6 +28,9 @@ pub mod frame;
 pub mod header;
 pub mod version;
 
+#[cfg(test)]
+mod hostile_tests;
+
 pub use codes::{RequestCode, ResponseCode};
 pub use command::{RemotingCommand, SerializeType, VERSION, new_opaque};
 pub use command_header::CommandHeader;

@@ -15,7 +15,7 @@ pub struct ClusterInfo {
     pub cluster_addr_table: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
 }
 
-/// The addresses of one broker: answer to `GET_BROKER_MEMBER_GROUP`, without its wrapper.
+/// The addresses of one broker.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BrokerMemberGroup {
@@ -25,6 +25,15 @@ pub struct BrokerMemberGroup {
     pub broker_name: Arc<str>,
     /// Its cluster.
     pub cluster: Arc<str>,
+}
+
+/// Answer to `GET_BROKER_MEMBER_GROUP`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GetBrokerMemberGroupResponseBody {
+    /// The addresses; absent for an unknown broker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broker_member_group: Option<BrokerMemberGroup>,
 }
 
 /// Names of topics.
@@ -54,4 +63,4 @@ pub struct KVTable {
     pub table: BTreeMap<String, String>,
 }
 
-json_body!(ClusterInfo, BrokerMemberGroup, TopicList, GroupList, KVTable);
+json_body!(ClusterInfo, BrokerMemberGroup, GetBrokerMemberGroupResponseBody, TopicList, GroupList, KVTable);

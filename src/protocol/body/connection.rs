@@ -43,4 +43,19 @@ pub struct ProducerConnection {
     pub connection_set: Vec<Connection>,
 }
 
-json_body!(Connection, ConsumerConnection, ProducerConnection);
+/// `CHECK_CLIENT_CONFIG` (46): whether a filter is legal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CheckClientRequestBody {
+    /// The client id.
+    pub client_id: String,
+    /// The consumer group.
+    pub group: String,
+    /// The name space.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The filter.
+    pub subscription_data: SubscriptionData,
+}
+
+json_body!(CheckClientRequestBody, Connection, ConsumerConnection, ProducerConnection);

@@ -4,6 +4,7 @@
 //! of newer constants become `Unknown`, and both of fastjson's deviations are taken. Writing is strict JSON, except that
 //! bodies keyed by queues have bare objects as keys, since older Java peers read nothing else there.
 
+mod assignment;
 mod cluster;
 mod config;
 mod connection;
@@ -18,6 +19,7 @@ mod route;
 mod running_info;
 mod stats;
 
+pub use assignment::*;
 pub use cluster::*;
 pub use config::*;
 pub use connection::*;
@@ -63,11 +65,15 @@ pub(crate) use json_body;
 
 /// Reads a body of the type that errors are to call `name`.
 pub(crate) fn decode<T: DeserializeOwned>(name: &str, body: &[u8]) -> Result<T> {
+    // `serde` would take a list for an object, by position.
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(malformed(name, body, serde::de::Error::custom("it is no JSON object")));
+    }
     let text = fastjson::normalise(body);
-    if !has_references(&text) {
-        if let Ok(decoded) = serde_json::from_slice(&text) {
-            return Ok(decoded);
-        }
+    if !has_references(&text)
+        && let Ok(decoded) = serde_json::from_slice(&text)
+    {
+        return Ok(decoded);
     }
     // Either it is damaged, or it has what real bodies rarely have: members that are null, or references.
     let mut value: Value = serde_json::from_slice(&text).map_err(|source| malformed(name, body, source))?;
@@ -110,3 +116,6 @@ fn malformed(name: &str, body: &[u8], source: serde_json::Error) -> Error {
     let message = format!("malformed {name} of {} bytes: {source}; it starts '{}'", body.len(), start.escape_debug());
     Error::new(ErrorKind::Protocol, message).with_source(source)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
 //! Offsets of many queues: resets that brokers push, and what a client says of itself.
 
 use crate::message::MessageQueue;
-use crate::protocol::body::json_body;
 use crate::protocol::body::queue_keys::{self, QueueTable};
+use crate::protocol::body::{DataVersion, json_body};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -81,6 +81,18 @@ pub struct GetConsumerStatusBody {
     pub message_queue_table: BTreeMap<MessageQueue, i64>,
 }
 
+/// Answer to `GET_ALL_CONSUMER_OFFSET`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ConsumerOffsetTable {
+    /// When an offset was last changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_version: Option<DataVersion>,
+    /// By `topic@group`, the offset of each queue.
+    pub offset_table: BTreeMap<String, BTreeMap<i32, i64>>,
+}
+
+json_body!(ConsumerOffsetTable);
 json_body!(bare keys: ResetOffsetBody, GetConsumerStatusBody);
 
 mod tables {

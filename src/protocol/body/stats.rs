@@ -53,5 +53,80 @@ pub struct TopicOffset {
     pub min_offset: i64,
 }
 
-json_body!(bare keys: ConsumeStats, TopicStatsTable);
-json_body!(OffsetWrapper, TopicOffset);
+/// Answer to `GET_BROKER_CONSUME_STATS`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ConsumeStatsList {
+    /// The broker.
+    pub broker_addr: String,
+    /// Maps of one group each, with its stats by topic.
+    pub consume_stats_list: Vec<BTreeMap<String, Vec<ConsumeStats>>>,
+    /// How many messages are not consumed.
+    pub total_diff: i64,
+    /// How many of them were pulled.
+    pub total_inflight_diff: i64,
+}
+
+/// Answer to `QUERY_CONSUME_TIME_SPAN`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct QueryConsumeTimeSpanBody {
+    /// The queues.
+    pub consume_time_span_set: Vec<QueueTimeSpan>,
+}
+
+/// Store times of one queue, in milliseconds, and the same as text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueTimeSpan {
+    /// Of the message that is consumed next.
+    #[serde(default)]
+    pub consume_time_stamp: i64,
+    /// The same.
+    #[serde(default)]
+    pub consume_time_stamp_str: String,
+    /// How far it is behind.
+    #[serde(default)]
+    pub delay_time: i64,
+    /// Of the last message.
+    #[serde(default)]
+    pub max_time_stamp: i64,
+    /// The same.
+    #[serde(default)]
+    pub max_time_stamp_str: String,
+    /// The queue.
+    pub message_queue: MessageQueue,
+    /// Of the first message.
+    #[serde(default)]
+    pub min_time_stamp: i64,
+    /// The same.
+    #[serde(default)]
+    pub min_time_stamp_str: String,
+}
+
+/// Answer to `VIEW_BROKER_STATS_DATA`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct BrokerStatsData {
+    /// The last day.
+    pub stats_day: BrokerStatsItem,
+    /// The last hour.
+    pub stats_hour: BrokerStatsItem,
+    /// The last minute.
+    pub stats_minute: BrokerStatsItem,
+}
+
+/// One statistic over one time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BrokerStatsItem {
+    /// The sum over the count.
+    pub avgpt: f64,
+    /// The sum.
+    pub sum: i64,
+    /// The sum a second.
+    pub tps: f64,
+}
+
+json_body!(bare keys: ConsumeStats, TopicStatsTable, ConsumeStatsList);
+json_body!(QueryConsumeTimeSpanBody, BrokerStatsData);

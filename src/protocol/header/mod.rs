@@ -26,3 +26,6 @@ pub use to_client::*;
 pub use topic::*;
 pub use transaction::*;
 pub use view::*;
+
+#[cfg(test)]
+mod tests;
