@@ -90,7 +90,7 @@ impl ConsumerRole for Core {
             return Round::Settled;
         }
         let topics = self.topics();
-        let round = self.rebalancer.lock().round(&self.instance, &topics, self);
+        let round = self.rebalancer.lock().round(self, &topics, self);
         self.check_queues();
         round
     }

@@ -5,13 +5,14 @@ use super::flow_control::back_off;
 use crate::consumer::event::RebalanceEvent;
 use crate::consumer::held::{HeldQueue, QueuePhase};
 use crate::consumer::offset;
-use crate::consumer::rebalance::QueueOwner;
 use crate::consumer::rebalance::diff::Diff;
 use crate::consumer::rebalance::start_offset::{Start, locate};
+use crate::consumer::rebalance::{GroupView, QueueOwner};
 use crate::error::Result;
 use crate::message::MessageQueue;
 use crate::thread::contain;
 use crate::time::Deadline;
+use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,6 +21,24 @@ const LOCATE_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_LOCATE_PAUSE: Duration = Duration::from_secs(5);
 /// Storing the offsets of queues that are given up; the next owner waits less.
 const STORE_TIME: Duration = Duration::from_secs(3);
+
+impl GroupView for Core {
+    fn readable(&self, topic: &str) -> Option<Arc<[MessageQueue]>> {
+        self.instance.known_route(topic).map(|route| route.readable.clone())
+    }
+
+    fn brokers_of(&self, topic: &str) -> Vec<Arc<str>> {
+        self.instance.brokers_of(topic)
+    }
+
+    fn member_list(&self, broker: &Arc<str>) -> Result<Bytes> {
+        self.instance.api().consumer_list(broker, &self.group, self.config.client.request_timeout)
+    }
+
+    fn not_listed(&self) {
+        self.instance.heartbeat_soon();
+    }
+}
 
 impl QueueOwner for Core {
     fn held(&self, topic: &str) -> Vec<MessageQueue> {

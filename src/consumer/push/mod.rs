@@ -123,12 +123,7 @@ impl PushConsumer {
             limits,
             total_bytes: config.total_bytes(),
         })?;
-        let rebalancer = Rebalancer::new(
-            group.clone(),
-            instance.client_id().clone(),
-            config.strategy.clone(),
-            config.client.request_timeout,
-        );
+        let rebalancer = Rebalancer::new(group.clone(), instance.client_id().clone(), config.strategy.clone());
         Ok(Arc::new_cyclic(|me| Core {
             me: me.clone(),
             held: HeldTable::new(group.clone()),

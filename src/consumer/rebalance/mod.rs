@@ -10,7 +10,6 @@ pub(crate) mod start_offset;
 
 use crate::consumer::allocate::{AllocateInput, AllocateMessageQueueStrategy, Members};
 use crate::error::{Error, ErrorKind, Result};
-use crate::instance::ClientInstance;
 use crate::instance::role::Round;
 use crate::message::{MessageQueue, topic as topic_names};
 use crate::protocol::body::GetConsumerListByGroupResponseBody;
@@ -22,6 +21,18 @@ use std::time::Duration;
 
 /// A round in which something failed is followed by another after this long.
 const SOON: Duration = Duration::from_secs(1);
+
+/// What a round may ask of the cluster.
+pub(crate) trait GroupView {
+    /// The queues of a topic that can be read, in order; `None` while the topic has no route.
+    fn readable(&self, topic: &str) -> Option<Arc<[MessageQueue]>>;
+    /// Brokers that can be asked for the members, in the order in which all members ask.
+    fn brokers_of(&self, topic: &str) -> Vec<Arc<str>>;
+    /// The members of the group as a broker lists them: the body of its answer.
+    fn member_list(&self, broker: &Arc<str>) -> Result<Bytes>;
+    /// No broker named the members with this one among them; one that hears of us again may.
+    fn not_listed(&self);
+}
 
 /// The part of a consumer that holds queues.
 pub(crate) trait QueueOwner {
@@ -51,7 +62,6 @@ pub(crate) struct Rebalancer {
     group: Arc<str>,
     client_id: Arc<str>,
     strategy: Arc<dyn AllocateMessageQueueStrategy>,
-    timeout: Duration,
     seen: BTreeMap<Arc<str>, Seen>,
     /// The last list of each broker asked: an unchanged answer is not read again.
     lists: BTreeMap<Arc<str>, MemberList>,
@@ -60,25 +70,20 @@ pub(crate) struct Rebalancer {
 }
 
 impl Rebalancer {
-    pub(crate) fn new(
-        group: Arc<str>,
-        client_id: Arc<str>,
-        strategy: Arc<dyn AllocateMessageQueueStrategy>,
-        timeout: Duration,
-    ) -> Self {
+    pub(crate) fn new(group: Arc<str>, client_id: Arc<str>, strategy: Arc<dyn AllocateMessageQueueStrategy>) -> Self {
         let (seen, lists, troubles) = Default::default();
-        Self { group, client_id, strategy, timeout, seen, lists, troubles }
+        Self { group, client_id, strategy, seen, lists, troubles }
     }
 
     /// One round over all topics. Changes of all topics are applied together, so that what must be drained drains at
     /// the same time.
-    pub(crate) fn round(&mut self, instance: &ClientInstance, topics: &[Arc<str>], owner: &dyn QueueOwner) -> Round {
+    pub(crate) fn round(&mut self, view: &dyn GroupView, topics: &[Arc<str>], owner: &dyn QueueOwner) -> Round {
         let mut asked = BTreeMap::new();
         let mut changes = Diff::default();
         let mut alone = true;
         let mut round = Round::Settled;
         for topic in topics {
-            match self.one_topic(instance, topic, owner, &mut asked) {
+            match self.one_topic(view, topic, owner, &mut asked) {
                 Ok(Some((change, members))) => {
                     alone &= members == 1;
                     changes.add.extend(change.add);
@@ -111,16 +116,15 @@ impl Rebalancer {
     /// What changes for one topic, and how many members there are; `None`: nothing since the last round.
     fn one_topic(
         &mut self,
-        instance: &ClientInstance,
+        view: &dyn GroupView,
         topic: &Arc<str>,
         owner: &dyn QueueOwner,
         asked: &mut BTreeMap<Arc<str>, Arc<Members>>,
     ) -> Result<Option<(Diff, usize)>> {
-        let route = instance
-            .known_route(topic)
+        let queues = view
+            .readable(topic)
             .ok_or_else(|| Error::new(ErrorKind::NoRoute, format!("topic '{topic}' has no route yet")))?;
-        let queues = route.readable.clone();
-        let members = self.members(instance, topic, asked)?;
+        let members = self.members(view, topic, asked)?;
         if self.seen.get(topic).is_some_and(|seen| Arc::ptr_eq(&seen.queues, &queues) && seen.members == members) {
             return Ok(None);
         }
@@ -156,16 +160,16 @@ impl Rebalancer {
     /// order, so that they see the same list even while brokers disagree (field report 8).
     fn members(
         &mut self,
-        instance: &ClientInstance,
+        view: &dyn GroupView,
         topic: &str,
         asked: &mut BTreeMap<Arc<str>, Arc<Members>>,
     ) -> Result<Arc<Members>> {
         let mut failure = Error::new(ErrorKind::NoRoute, format!("the route of topic '{topic}' names no broker"));
-        for address in instance.brokers_of(topic) {
+        for address in view.brokers_of(topic) {
             if let Some(members) = asked.get(&address) {
                 return Ok(members.clone());
             }
-            let list = instance.api().consumer_list(&address, &self.group, self.timeout);
+            let list = view.member_list(&address);
             match list.and_then(|body| self.read_list(&address, body)) {
                 Ok(members) => {
                     asked.insert(address, members.clone());
@@ -174,8 +178,7 @@ impl Rebalancer {
                 Err(error) => failure = error,
             }
         }
-        // Whatever went wrong, a broker that knows us again is the way out.
-        instance.heartbeat_soon();
+        view.not_listed();
         Err(failure.context(format!("asking for the members of group '{}'", self.group)))
     }
 
