@@ -28,12 +28,6 @@ impl Item for bool {
     }
 }
 
-impl Item for String {
-    fn from_text(text: &str) -> std::result::Result<Self, &'static str> {
-        Ok(text.to_owned())
-    }
-}
-
 impl<T: Item> Item for Option<T> {
     fn from_text(text: &str) -> std::result::Result<Self, &'static str> {
         if text.trim() == "none" { Ok(None) } else { T::from_text(text).map(Some) }
@@ -74,20 +68,29 @@ pub(crate) fn check_range<T: PartialOrd + Display>(item: &str, value: T, bounds:
     Err(Error::new(ErrorKind::Config, format!("{item} is {value}; it must be from {least} to {most}")))
 }
 
-/// Declares setters of a builder together with their use by name.
+/// Declares setters of a builder together with their use by name. Text items take whatever turns into a string.
 macro_rules! builder_items {
-    ($builder:ident, $lookup:ident { $( $(#[$doc:meta])* $name:ident : $kind:ty => $($field:ident).+ ; )* }) => {
+    ($builder:ident, $lookup:ident {
+        text { $( $(#[$text_doc:meta])* $text:ident => $($text_field:ident).+ ; )* }
+        values { $( $(#[$doc:meta])* $name:ident : $kind:ty => $($field:ident).+ ; )* }
+    }) => {
         impl $builder {
+            $( $(#[$text_doc])* pub fn $text(mut self, value: impl Into<String>) -> Self {
+                self.$($text_field).+ = value.into().into();
+                self
+            } )*
+
             $( $(#[$doc])* pub fn $name(mut self, value: $kind) -> Self {
-                self.$($field).+ = value.into();
+                self.$($field).+ = value;
                 self
             } )*
 
             /// Sets the item of this name from text; `false` when there is none.
             fn $lookup(&mut self, name: &str, text: &str) -> $crate::error::Result<bool> {
                 match name {
+                    $( stringify!($text) => self.$($text_field).+ = text.to_owned().into(), )*
                     $( stringify!($name) => match <$kind as $crate::config::Item>::from_text(text) {
-                        Ok(value) => self.$($field).+ = value.into(),
+                        Ok(value) => self.$($field).+ = value,
                         Err(why) => return Err($crate::error::Error::new(
                             $crate::error::ErrorKind::Config, format!("{name}: '{text}' {why}"),
                         )),

@@ -29,46 +29,50 @@ pub struct ProducerBuilder {
 }
 
 builder_items!(ProducerBuilder, set_own {
-    /// Name servers as `host:port`, several joined with `;`. Default: the environment variable `NAMESRV_ADDR`.
-    name_servers: String => config.client.name_servers;
-    /// The address in the client id. Default: the first suitable one of an interface that is up.
-    client_ip: String => config.client.client_ip;
-    /// The name in the client id; clients of one process with equal ids share connections and threads. Default: one
-    /// of its own for each client, with randomness in it.
-    instance_name: String => config.client.instance_name;
-    /// Appended to the client id. Default: none.
-    unit_name: String => config.client.unit_name;
-    /// How often routes are refreshed. Default 30 s, from 10 ms to 1 h.
-    route_interval: Duration => config.client.route_interval;
-    /// How often brokers hear a heartbeat. Default 30 s, from 10 ms to 100 s.
-    heartbeat_interval: Duration => config.client.heartbeat_interval;
-    /// Time for one small request, as for a route. Default 3 s, from 10 ms to 10 min.
-    request_timeout: Duration => config.client.request_timeout;
-    /// Time to open a connection. Default 3 s, from 10 ms to 10 min.
-    connect_timeout: Duration => config.client.connect_timeout;
-    /// Sends headers in the compact ROCKETMQ form instead of JSON. Default false.
-    binary_headers: bool => config.client.binary_headers;
-    /// The language code in requests (`LanguageCode`). Default 12, RUST; 7, OTHER, for servers that refuse it.
-    language: i32 => config.client.language;
-    /// Time for a whole send, all tries included. Default 3 s, from 10 ms to 10 min.
-    send_timeout: Duration => config.send_timeout;
-    /// Time for one try. `None` (default) gives each try an equal part of what is left, so that a silent broker cannot
-    /// use up the time of the next one. From 10 ms to 10 min.
-    attempt_timeout: Option<Duration> => config.attempt_timeout;
-    /// Further tries, at other brokers where there are any, after a failed one. Default 2, up to 16.
-    retry_times: u32 => config.retry_times;
-    /// Tries another broker also when the message is stored less safely than asked for. Default false.
-    retry_not_stored_ok: bool => config.retry_not_stored_ok;
-    /// Bodies of this many bytes or more are compressed. Default 4096, from 1 to 1 GiB.
-    compress_over: usize => config.compress_over;
-    /// ZLIB level. Default 5, from 0 to 9.
-    compress_level: u32 => config.compress_level;
-    /// The largest body, before compression, in bytes. Default 4 MiB, from 1 to 16 MiB; brokers have a limit of their
-    /// own, 4 MiB by default.
-    max_message_size: usize => config.max_message_size;
-    /// Queues on each broker of a topic that a first send creates. Default 4, from 1 to 1024; brokers allow 8 by
-    /// default.
-    default_topic_queues: i32 => config.default_topic_queues;
+    text {
+        /// Name servers as `host:port`, several joined with `;`. Default: the environment variable `NAMESRV_ADDR`.
+        name_servers => config.client.name_servers;
+        /// The address in the client id. Default: the first suitable one of an interface that is up.
+        client_ip => config.client.client_ip;
+        /// The name in the client id; clients of one process with equal ids share connections and threads. Default: one
+        /// of its own for each client, with randomness in it.
+        instance_name => config.client.instance_name;
+        /// Appended to the client id. Default: none.
+        unit_name => config.client.unit_name;
+    }
+    values {
+        /// How often routes are refreshed. Default 30 s, from 10 ms to 1 h.
+        route_interval: Duration => config.client.route_interval;
+        /// How often brokers hear a heartbeat. Default 30 s, from 10 ms to 100 s.
+        heartbeat_interval: Duration => config.client.heartbeat_interval;
+        /// Time for one small request, as for a route. Default 3 s, from 10 ms to 10 min.
+        request_timeout: Duration => config.client.request_timeout;
+        /// Time to open a connection. Default 3 s, from 10 ms to 10 min.
+        connect_timeout: Duration => config.client.connect_timeout;
+        /// Sends headers in the compact ROCKETMQ form instead of JSON. Default false.
+        binary_headers: bool => config.client.binary_headers;
+        /// The language code in requests (`LanguageCode`). Default 12, RUST; 7, OTHER, for servers that refuse it.
+        language: i32 => config.client.language;
+        /// Time for a whole send, all tries included. Default 3 s, from 10 ms to 10 min.
+        send_timeout: Duration => config.send_timeout;
+        /// Time for one try. `None` (default) gives each try an equal part of what is left, so that a silent broker cannot
+        /// use up the time of the next one. From 10 ms to 10 min.
+        attempt_timeout: Option<Duration> => config.attempt_timeout;
+        /// Further tries, at other brokers where there are any, after a failed one. Default 2, up to 16.
+        retry_times: u32 => config.retry_times;
+        /// Tries another broker also when the message is stored less safely than asked for. Default false.
+        retry_not_stored_ok: bool => config.retry_not_stored_ok;
+        /// Bodies of this many bytes or more are compressed. Default 4096, from 1 to 1 GiB.
+        compress_over: usize => config.compress_over;
+        /// ZLIB level. Default 5, from 0 to 9.
+        compress_level: u32 => config.compress_level;
+        /// The largest body, before compression, in bytes. Default 4 MiB, from 1 to 16 MiB; brokers have a limit of their
+        /// own, 4 MiB by default.
+        max_message_size: usize => config.max_message_size;
+        /// Queues on each broker of a topic that a first send creates. Default 4, from 1 to 1024; brokers allow 8 by
+        /// default.
+        default_topic_queues: i32 => config.default_topic_queues;
+    }
 });
 
 impl ProducerBuilder {

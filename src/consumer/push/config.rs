@@ -50,72 +50,76 @@ pub struct PushConsumerBuilder {
 }
 
 builder_items!(PushConsumerBuilder, set_own {
-    /// Name servers as `host:port`, several joined with `;`. Default: the environment variable `NAMESRV_ADDR`.
-    name_servers: String => config.client.name_servers;
-    /// The address in the client id. Default: the first suitable one of an interface that is up.
-    client_ip: String => config.client.client_ip;
-    /// The name in the client id; clients of one process with equal ids share connections and threads. Default: one
-    /// of its own for each client, with randomness in it.
-    instance_name: String => config.client.instance_name;
-    /// Appended to the client id. Default: none.
-    unit_name: String => config.client.unit_name;
-    /// How often routes are refreshed. Default 30 s, from 10 ms to 1 h.
-    route_interval: Duration => config.client.route_interval;
-    /// How often brokers hear a heartbeat. Default 30 s, from 10 ms to 100 s (brokers forget a client after 120 s).
-    heartbeat_interval: Duration => config.client.heartbeat_interval;
-    /// How often offsets are stored. Default 5 s, from 10 ms to 1 h.
-    persist_interval: Duration => config.client.persist_interval;
-    /// The period of rebalance rounds; changes wake one at once. Default 20 s, from 10 ms to 1 h.
-    rebalance_interval: Duration => config.client.rebalance_interval;
-    /// The shortest time between two rounds, so that a storm of notices costs few. Default 250 ms, up to 60 s.
-    rebalance_min_interval: Duration => config.client.rebalance_min_interval;
-    /// Time for one small request: routes, heartbeats, members, offsets. Default 3 s, from 10 ms to 10 min.
-    request_timeout: Duration => config.client.request_timeout;
-    /// Time to open a connection. Default 3 s, from 10 ms to 10 min.
-    connect_timeout: Duration => config.client.connect_timeout;
-    /// Sends headers in the compact ROCKETMQ form instead of JSON. Default false.
-    binary_headers: bool => config.client.binary_headers;
-    /// The language code in requests (`LanguageCode`). Default 12, RUST; 7, OTHER, for servers that refuse it.
-    language: i32 => config.client.language;
-    /// Worker threads for the listener. Default 20, from 1 to 1000.
-    consume_threads: usize => config.consume_threads;
-    /// Messages in one call of the listener, at the most. Default 1, from 1 to 1024.
-    consume_batch_size: usize => config.consume_batch_size;
-    /// How far the first unfinished and the last cached offset of a queue may be apart before pulls wait. Default
-    /// 2000, from 1 to 65535.
-    consume_max_span: u32 => config.consume_max_span;
-    /// Messages asked for in one pull. Default 32, from 1 to 1024; brokers give 32 at the most by default.
-    pull_batch_size: i32 => config.pull_batch_size;
-    /// Bytes asked for in one pull; brokers before 5 ignore it. Default 256 KiB, from 1 KiB to 16 MiB.
-    pull_batch_bytes: i32 => config.pull_batch_bytes;
-    /// Pause between two pulls of a queue. Default 0, up to 65.535 s.
-    pull_interval: Duration => config.pull_interval;
-    /// How long a broker may hold a pull that finds nothing. Default 15 s, from 1 s to 60 s. The request's own
-    /// time-out is derived from it.
-    pull_suspend: Duration => config.pull_suspend;
-    /// Pause after a failed pull. Default 1 s, from 10 ms to 60 s.
-    pull_error_delay: Duration => config.pull_error_delay;
-    /// Messages of a queue that may be cached before pulls wait. Default 1000, from 1 to 65535.
-    pull_threshold_for_queue: u32 => config.pull_threshold_for_queue;
-    /// MiB of bodies of a queue that may be cached before pulls wait. Default 100, from 1 to 1024.
-    pull_threshold_size_for_queue: u64 => config.pull_threshold_size_for_queue;
-    /// MiB of bodies that the whole consumer may cache before pulls of queues with cached messages wait. Default 512,
-    /// from 1 to 1048576.
-    pull_threshold_size_total: u64 => config.pull_threshold_size_total;
-    /// How often a failed message is delivered again before it becomes a dead letter; `None` (default) is 16. From 0 to
-    /// 1000000.
-    max_reconsume_times: Option<u32> => config.max_reconsume_times;
-    /// How long running listeners of a queue that goes to another member may take to finish, so that the next owner
-    /// starts behind them. Default 2 s, up to 10 min.
-    revoke_grace: Duration => config.revoke_grace;
-    /// How long a queue that may still have an owner is left alone before its stored offset is read, so that the
-    /// owner can store it. Default 500 ms, up to 60 s.
-    takeover_delay: Duration => config.takeover_delay;
-    /// The largest body, in bytes, that is inflated; a message above it becomes a dead letter. Default 16 MiB, from 1
-    /// KiB to 1 GiB.
-    max_inflated_size: usize => config.max_inflated_size;
-    /// Sends the subscription with each pull instead of relying on heartbeats alone. Default false.
-    post_subscription_when_pull: bool => config.post_subscription_when_pull;
+    text {
+        /// Name servers as `host:port`, several joined with `;`. Default: the environment variable `NAMESRV_ADDR`.
+        name_servers => config.client.name_servers;
+        /// The address in the client id. Default: the first suitable one of an interface that is up.
+        client_ip => config.client.client_ip;
+        /// The name in the client id; clients of one process with equal ids share connections and threads. Default: one
+        /// of its own for each client, with randomness in it.
+        instance_name => config.client.instance_name;
+        /// Appended to the client id. Default: none.
+        unit_name => config.client.unit_name;
+    }
+    values {
+        /// How often routes are refreshed. Default 30 s, from 10 ms to 1 h.
+        route_interval: Duration => config.client.route_interval;
+        /// How often brokers hear a heartbeat. Default 30 s, from 10 ms to 100 s (brokers forget a client after 120 s).
+        heartbeat_interval: Duration => config.client.heartbeat_interval;
+        /// How often offsets are stored. Default 5 s, from 10 ms to 1 h.
+        persist_interval: Duration => config.client.persist_interval;
+        /// The period of rebalance rounds; changes wake one at once. Default 20 s, from 10 ms to 1 h.
+        rebalance_interval: Duration => config.client.rebalance_interval;
+        /// The shortest time between two rounds, so that a storm of notices costs few. Default 250 ms, up to 60 s.
+        rebalance_min_interval: Duration => config.client.rebalance_min_interval;
+        /// Time for one small request: routes, heartbeats, members, offsets. Default 3 s, from 10 ms to 10 min.
+        request_timeout: Duration => config.client.request_timeout;
+        /// Time to open a connection. Default 3 s, from 10 ms to 10 min.
+        connect_timeout: Duration => config.client.connect_timeout;
+        /// Sends headers in the compact ROCKETMQ form instead of JSON. Default false.
+        binary_headers: bool => config.client.binary_headers;
+        /// The language code in requests (`LanguageCode`). Default 12, RUST; 7, OTHER, for servers that refuse it.
+        language: i32 => config.client.language;
+        /// Worker threads for the listener. Default 20, from 1 to 1000.
+        consume_threads: usize => config.consume_threads;
+        /// Messages in one call of the listener, at the most. Default 1, from 1 to 1024.
+        consume_batch_size: usize => config.consume_batch_size;
+        /// How far the first unfinished and the last cached offset of a queue may be apart before pulls wait. Default
+        /// 2000, from 1 to 65535.
+        consume_max_span: u32 => config.consume_max_span;
+        /// Messages asked for in one pull. Default 32, from 1 to 1024; brokers give 32 at the most by default.
+        pull_batch_size: i32 => config.pull_batch_size;
+        /// Bytes asked for in one pull; brokers before 5 ignore it. Default 256 KiB, from 1 KiB to 16 MiB.
+        pull_batch_bytes: i32 => config.pull_batch_bytes;
+        /// Pause between two pulls of a queue. Default 0, up to 65.535 s.
+        pull_interval: Duration => config.pull_interval;
+        /// How long a broker may hold a pull that finds nothing. Default 15 s, from 1 s to 60 s. The request's own
+        /// time-out is derived from it.
+        pull_suspend: Duration => config.pull_suspend;
+        /// Pause after a failed pull. Default 1 s, from 10 ms to 60 s.
+        pull_error_delay: Duration => config.pull_error_delay;
+        /// Messages of a queue that may be cached before pulls wait. Default 1000, from 1 to 65535.
+        pull_threshold_for_queue: u32 => config.pull_threshold_for_queue;
+        /// MiB of bodies of a queue that may be cached before pulls wait. Default 100, from 1 to 1024.
+        pull_threshold_size_for_queue: u64 => config.pull_threshold_size_for_queue;
+        /// MiB of bodies that the whole consumer may cache before pulls of queues with cached messages wait. Default 512,
+        /// from 1 to 1048576.
+        pull_threshold_size_total: u64 => config.pull_threshold_size_total;
+        /// How often a failed message is delivered again before it becomes a dead letter; `None` (default) is 16. From 0 to
+        /// 1000000.
+        max_reconsume_times: Option<u32> => config.max_reconsume_times;
+        /// How long running listeners of a queue that goes to another member may take to finish, so that the next owner
+        /// starts behind them. Default 2 s, up to 10 min.
+        revoke_grace: Duration => config.revoke_grace;
+        /// How long a queue that may still have an owner is left alone before its stored offset is read, so that the
+        /// owner can store it. Default 500 ms, up to 60 s.
+        takeover_delay: Duration => config.takeover_delay;
+        /// The largest body, in bytes, that is inflated; a message above it becomes a dead letter. Default 16 MiB, from 1
+        /// KiB to 1 GiB.
+        max_inflated_size: usize => config.max_inflated_size;
+        /// Sends the subscription with each pull instead of relying on heartbeats alone. Default false.
+        post_subscription_when_pull: bool => config.post_subscription_when_pull;
+    }
 });
 
 impl PushConsumerBuilder {

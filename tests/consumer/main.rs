@@ -1,0 +1,7 @@
+//! The push consumer on the embedded cluster.
+
+mod delivery;
+mod membership;
+mod recovery;
+mod stopping;
+mod support;
