@@ -90,6 +90,7 @@ mod producer;
 
 pub use crate::consumer::allocate::{AllocateAveragely, AllocateInput, AllocateMessageQueueStrategy, Members, Share};
 pub use crate::consumer::event::{ConsumerEvent, RebalanceEvent, RebalanceListener};
+pub use crate::consumer::health::Health;
 pub use crate::consumer::held::QueuePhase;
 pub use crate::consumer::listener::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently,

@@ -3,7 +3,11 @@
 use super::Api;
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::RequestCode;
-use crate::protocol::header::{GetConsumerListByGroupRequestHeader, UnregisterClientRequestHeader};
+use crate::protocol::body::{ConsumerConnection, ConsumerRunningInfo};
+use crate::protocol::header::{
+    GetConsumerConnectionListRequestHeader, GetConsumerListByGroupRequestHeader, GetConsumerRunningInfoRequestHeader,
+    UnregisterClientRequestHeader,
+};
 use crate::time::Deadline;
 use bytes::Bytes;
 use crossbeam::channel::bounded;
@@ -52,6 +56,34 @@ impl Api {
                 log::debug!("leaving at broker {address} failed; it will notice the closed connection: {error}");
             }
         }
+    }
+
+    /// `GET_CONSUMER_CONNECTION_LIST`: who is connected for the group, and what the broker takes its subscription to be.
+    pub(crate) fn consumer_connections(
+        &self,
+        address: &Arc<str>,
+        group: &str,
+        timeout: Duration,
+    ) -> Result<ConsumerConnection> {
+        let header = GetConsumerConnectionListRequestHeader { consumer_group: group };
+        let answer = self.call(address, self.request(RequestCode::GET_CONSUMER_CONNECTION_LIST, &header), timeout)?;
+        ConsumerConnection::decode(&answer.body).map_err(|error| error.with_address(&**address))
+    }
+
+    /// `GET_CONSUMER_RUNNING_INFO` of another member, through the broker.
+    pub(crate) fn running_info(
+        &self,
+        address: &Arc<str>,
+        group: &str,
+        client_id: &str,
+        timeout: Duration,
+        done: impl FnOnce(Result<ConsumerRunningInfo>) + Send + 'static,
+    ) {
+        let header = GetConsumerRunningInfoRequestHeader { consumer_group: group, client_id, jstack_enable: false };
+        let request = self.request(RequestCode::GET_CONSUMER_RUNNING_INFO, &header);
+        self.call_async(address, request, timeout, move |answer| {
+            done(answer.and_then(|answer| ConsumerRunningInfo::decode(&answer.body)));
+        });
     }
 
     /// `GET_CONSUMER_LIST_BY_GROUP`: the raw JSON body, so that an unchanged list need not be read again. An unknown or

@@ -81,10 +81,33 @@ pub enum ConsumerEvent {
     /// Brokers keep answering that they do not know this subscription. Usually members of one group subscribe to
     /// different topics: each heartbeat then replaces the others' set, and messages are missed.
     SubscriptionConflict {
-        /// The topic that is not known.
+        /// The topic that is not known, or not with this expression.
         topic: Arc<str>,
-        /// What the broker answered.
+        /// Client ids of members that subscribe to something else, as far as they could be asked.
+        members: Vec<String>,
+        /// What differs.
         reason: String,
+    },
+    /// Two connections use one client id. Both get the same share of the queues, and each failed message comes twice.
+    DuplicateClientId {
+        /// The id.
+        client_id: String,
+        /// The addresses that use it, as the broker sees them.
+        addresses: Vec<String>,
+    },
+    /// Some members of the group have no queue of the topic.
+    MoreMembersThanQueues {
+        /// The topic.
+        topic: Arc<str>,
+        /// How many members the group has.
+        members: usize,
+        /// How many queues the topic has.
+        queues: usize,
+    },
+    /// The name servers know no route of a subscribed topic.
+    TopicWithoutRoute {
+        /// The topic.
+        topic: Arc<str>,
     },
 }
 
@@ -96,6 +119,22 @@ impl ConsumerEvent {
             Self::MessageUnreadable { .. } => "message_unreadable",
             Self::BodyUnreadable { .. } => "body_unreadable",
             Self::SubscriptionConflict { .. } => "subscription_conflict",
+            Self::DuplicateClientId { .. } => "duplicate_client_id",
+            Self::MoreMembersThanQueues { .. } => "more_members_than_queues",
+            Self::TopicWithoutRoute { .. } => "topic_without_route",
+        }
+    }
+}
+
+impl ConsumerEvent {
+    /// What the problem is about; with the kind it names a condition that lasts. `None` for what happens at one moment.
+    pub(crate) fn subject(&self) -> Option<&str> {
+        match self {
+            Self::SubscriptionConflict { topic, .. }
+            | Self::MoreMembersThanQueues { topic, .. }
+            | Self::TopicWithoutRoute { topic } => Some(topic),
+            Self::DuplicateClientId { client_id, .. } => Some(client_id),
+            _ => None,
         }
     }
 }
@@ -112,10 +151,25 @@ impl fmt::Display for ConsumerEvent {
             Self::BodyUnreadable { queue, offset, reason } => {
                 write!(f, "the body of message {offset} of {queue} cannot be read; it becomes a dead letter: {reason}")
             }
-            Self::SubscriptionConflict { topic, reason } => write!(
+            Self::SubscriptionConflict { topic, members, reason } => {
+                write!(
+                    f,
+                    "members of the group subscribe differently, so messages of '{topic}' are missed: {reason}; give all of them the same topics and expressions"
+                )?;
+                if members.is_empty() { Ok(()) } else { write!(f, "; others: {}", members.join(", ")) }
+            }
+            Self::DuplicateClientId { client_id, addresses } => write!(
                 f,
-                "brokers do not keep the subscription to '{topic}' ({reason}); do all members of the group subscribe to the same topics?"
+                "client id '{client_id}' is used by {}; give each member an instance_name of its own",
+                addresses.join(" and ")
             ),
+            Self::MoreMembersThanQueues { topic, members, queues } => write!(
+                f,
+                "{members} members share {queues} queues of '{topic}', so some have none; add queues or stop members"
+            ),
+            Self::TopicWithoutRoute { topic } => {
+                write!(f, "the name servers know no route of topic '{topic}'; create it, or wait for its brokers")
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod allocate;
 pub(crate) mod event;
+pub(crate) mod health;
 pub(crate) mod held;
 pub(crate) mod listener;
 pub(crate) mod offset;

@@ -103,6 +103,7 @@ pub(super) fn route_job(
                 Ok(RouteAnswer::Found(data)) => changed |= routes.update(topic, data).is_some(),
                 Ok(RouteAnswer::Absent) if known => {}
                 Ok(RouteAnswer::Absent) => {
+                    routes.note_absent(topic);
                     unknown.insert(topic.clone());
                 }
                 Err(error) => {

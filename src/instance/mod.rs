@@ -131,6 +131,11 @@ impl ClientInstance {
         self.routes.get(topic)
     }
 
+    /// Whether the name servers said that they do not know the topic, and no route of it was ever seen.
+    pub(crate) fn is_known_absent(&self, topic: &str) -> bool {
+        self.routes.is_known_absent(topic)
+    }
+
     /// The cached route, else the name servers are asked. `None`: they know no such topic.
     pub(crate) fn route(&self, topic: &Arc<str>) -> Result<Option<Arc<TopicRoute>>> {
         match self.routes.get(topic) {
@@ -144,7 +149,10 @@ impl ClientInstance {
         let known = self.routes.get(topic);
         match self.names.route(&self.api, topic, known.is_some())? {
             RouteAnswer::Found(data) => Ok(self.routes.update(topic, data).or_else(|| self.routes.get(topic))),
-            RouteAnswer::Absent => Ok(known),
+            RouteAnswer::Absent => {
+                self.routes.note_absent(topic);
+                Ok(known)
+            }
         }
     }
 

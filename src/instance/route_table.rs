@@ -66,13 +66,15 @@ pub(crate) struct RouteTable {
 }
 
 struct Tables {
+    /// Topics that the name servers said they do not know, and that we never had a route of.
+    absent: BTreeSet<Arc<str>>,
     routes: HashMap<Arc<str>, Arc<TopicRoute>>,
     brokers: Arc<BrokerTable>,
 }
 
 impl RouteTable {
     pub(crate) fn new() -> Self {
-        let tables = Tables { routes: HashMap::new(), brokers: Arc::default() };
+        let tables = Tables { absent: BTreeSet::new(), routes: HashMap::new(), brokers: Arc::default() };
         Self { tables: RwLock::new(Rank::Route, tables) }
     }
 
@@ -108,14 +110,28 @@ impl RouteTable {
             return None;
         }
         let route = Arc::new(TopicRoute::new(topic, data));
+        tables.absent.remove(topic);
         tables.routes.insert(topic.clone(), route.clone());
         tables.brokers = Arc::new(derive_brokers(tables.routes.values()));
         Some(route)
     }
 
+    /// The name servers do not know the topic. A route we have stays.
+    pub(crate) fn note_absent(&self, topic: &Arc<str>) {
+        let mut tables = self.tables.write();
+        if !tables.routes.contains_key(topic) {
+            tables.absent.insert(topic.clone());
+        }
+    }
+
+    pub(crate) fn is_known_absent(&self, topic: &str) -> bool {
+        self.tables.read().absent.contains(topic)
+    }
+
     /// Forgets a topic that nobody on this instance uses any more.
     pub(crate) fn retain(&self, used: &BTreeSet<Arc<str>>) {
         let mut tables = self.tables.write();
+        tables.absent.retain(|topic| used.contains(topic));
         let before = tables.routes.len();
         tables.routes.retain(|topic, _| used.contains(topic));
         if tables.routes.len() != before {

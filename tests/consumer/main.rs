@@ -2,6 +2,7 @@
 
 mod delivery;
 mod membership;
+mod problems;
 mod recovery;
 mod stopping;
 mod support;

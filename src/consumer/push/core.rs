@@ -2,7 +2,9 @@
 
 use super::concurrent::ConcurrentConsumeService;
 use super::config::PushConsumerConfig;
+use super::watch::GroupWatch;
 use crate::consumer::event::ConsumerEvent;
+use crate::consumer::health::Problems;
 use crate::consumer::held::HeldTable;
 use crate::consumer::offset;
 use crate::consumer::process_queue::Limits;
@@ -39,6 +41,10 @@ pub(super) struct Core {
     pub(super) rebalancer: Mutex<Rebalancer>,
     /// Serialises rounds of storing, so that an older offset cannot arrive behind a newer one.
     pub(super) storing: Mutex<()>,
+    pub(super) problems: Problems,
+    pub(super) watch: GroupWatch,
+    /// Client ids that had more than one connection when the group was last looked at.
+    pub(super) twins: Mutex<BTreeMap<String, Vec<String>>>,
 }
 
 impl Core {
@@ -90,8 +96,14 @@ impl ConsumerRole for Core {
             return Round::Settled;
         }
         let topics = self.topics();
-        let round = self.rebalancer.lock().round(self, &topics, self);
+        let round = {
+            let mut rebalancer = self.rebalancer.lock();
+            let round = rebalancer.round(self, &topics, self);
+            self.check_shapes(&rebalancer);
+            round
+        };
         self.check_queues();
+        self.check_group_soon();
         round
     }
 

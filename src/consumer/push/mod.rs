@@ -13,11 +13,13 @@ mod membership;
 mod puller;
 mod send_back;
 mod stop;
+mod watch;
 
 pub use config::PushConsumerBuilder;
 pub use describe::QueueState;
 pub use stop::ShutdownReport;
 
+use crate::consumer::health::{Health, Problems};
 use crate::consumer::held::HeldTable;
 use crate::consumer::process_queue::Limits;
 use crate::consumer::rebalance::Rebalancer;
@@ -39,6 +41,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 use stop::Stop;
+use watch::GroupWatch;
 
 /// Time that a consumer takes to stop when its handle is dropped.
 const STOP_ON_DROP: Duration = Duration::from_secs(5);
@@ -137,6 +140,9 @@ impl PushConsumer {
             stopping: AtomicBool::new(false),
             rebalancer: Mutex::new(Rank::Round, rebalancer),
             storing: Mutex::new(Rank::Storing, ()),
+            problems: Problems::new(),
+            watch: GroupWatch::new(instance.executor(), me.clone()),
+            twins: Mutex::new(Rank::Leaf, BTreeMap::new()),
             config,
         }))
     }
@@ -154,6 +160,11 @@ impl PushConsumer {
     /// The queues held now, with where each stands; in order.
     pub fn assignment(&self) -> Vec<QueueState> {
         self.core.held.all().iter().map(|held| held.state()).collect()
+    }
+
+    /// How the consumer is: the problems known, and the queues that stand still. Makes no request.
+    pub fn health(&self) -> Health {
+        self.core.health()
     }
 
     /// Messages handled successfully since the start.

@@ -251,7 +251,9 @@ impl Core {
             PullFailure::NotRegistered => {
                 if failures == CONFLICT_AFTER {
                     let topic = held.queue.shared_topic().clone();
-                    self.tell(&ConsumerEvent::SubscriptionConflict { topic, reason: error.to_string() });
+                    let (members, reason) = (Vec::new(), error.to_string());
+                    self.problem(ConsumerEvent::SubscriptionConflict { topic, members, reason });
+                    self.check_group_soon();
                 }
                 self.instance.heartbeat_soon();
                 back_off(failures, UNREGISTERED_PAUSE, self.config.pull_error_delay.max(UNREGISTERED_PAUSE))

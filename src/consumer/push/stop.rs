@@ -86,6 +86,7 @@ impl Stop {
     fn stop(&self, deadline: Deadline) -> ShutdownReport {
         let core = &self.core;
         core.stopping.store(true, Ordering::SeqCst);
+        core.watch.stop();
         let held = core.held.all();
         for held in &held {
             held.stop_handing_out();

@@ -202,6 +202,11 @@ impl Rebalancer {
         Ok(members)
     }
 
+    /// Queues and members of each topic, as the last good round saw them.
+    pub(crate) fn shapes(&self) -> impl Iterator<Item = (&Arc<str>, usize, usize)> {
+        self.seen.iter().map(|(topic, seen)| (topic, seen.queues.len(), seen.members.len()))
+    }
+
     fn trouble(&mut self, topic: &Arc<str>, error: &Error) {
         let text = error.to_string();
         if self.troubles.get(topic).is_none_or(|told| *told != text) {

@@ -1,0 +1,213 @@
+//! Looks for problems of the group: what this member sees by itself after each round, and what a broker tells of the
+//! others (field reports 1 to 4).
+
+use super::core::Core;
+use crate::consumer::event::ConsumerEvent;
+use crate::consumer::health::{Health, differences};
+use crate::consumer::rebalance::Rebalancer;
+use crate::instance::scheduled::{Job, ScheduledExecutor};
+use crate::message::topic;
+use crate::protocol::body::ConsumerConnection;
+use crossbeam::channel::bounded;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// A change of the group settles before it is looked at: a restarting member's old connection may still be listed.
+const SETTLE: Duration = Duration::from_millis(500);
+/// Without any change the group is looked at so often.
+const PERIOD: Duration = Duration::from_secs(60);
+/// A suspicion that may be a connection just being replaced is looked at again after this.
+const AGAIN: Duration = Duration::from_secs(2);
+/// A conflict is looked at again so often, to tell when it is over.
+const WHILE_IT_LASTS: Duration = Duration::from_secs(5);
+/// So many other members are asked what they subscribe to.
+const MOST_ASKED: usize = 32;
+
+/// The job that asks a broker about the group.
+pub(super) struct GroupWatch {
+    job: Arc<Job>,
+    is_due: Arc<AtomicBool>,
+}
+
+impl GroupWatch {
+    pub(super) fn new(executor: &Arc<ScheduledExecutor>, core: Weak<Core>) -> Self {
+        let is_due = Arc::new(AtomicBool::new(false));
+        let begun = is_due.clone();
+        let job = Job::new(executor, move || {
+            begun.store(false, Ordering::SeqCst);
+            core.upgrade().map_or(PERIOD, |core| core.check_group())
+        });
+        Self { job, is_due }
+    }
+
+    fn soon(&self) {
+        // Asked for again before it ran, it keeps its time: a storm of changes must not put it off for ever.
+        if !self.is_due.swap(true, Ordering::SeqCst) {
+            self.job.run_after(SETTLE);
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        self.job.stop();
+    }
+}
+
+impl Core {
+    /// Notes a problem and tells it if it is new.
+    pub(super) fn problem(&self, event: ConsumerEvent) {
+        if self.problems.begin(&event) {
+            self.tell(&event);
+        }
+    }
+
+    fn problems_of(&self, kind: &'static str, now: Vec<ConsumerEvent>) {
+        let (fresh, over) = self.problems.replace(kind, now);
+        for event in fresh {
+            self.tell(&event);
+        }
+        if over > 0 {
+            log::info!("group '{}': {over} problems of kind {kind} are over", self.group);
+        }
+    }
+
+    pub(super) fn check_group_soon(&self) {
+        self.watch.soon();
+    }
+
+    /// What a round shows without asking anybody.
+    pub(super) fn check_shapes(&self, rebalancer: &Rebalancer) {
+        let crowded = rebalancer
+            .shapes()
+            // Every group of more members than brokers has members without a queue of its retry topic.
+            .filter(|(name, queues, members)| !topic::is_retry(name) && *members > *queues)
+            .map(|(topic, queues, members)| ConsumerEvent::MoreMembersThanQueues {
+                topic: topic.clone(),
+                members,
+                queues,
+            })
+            .collect();
+        self.problems_of("more_members_than_queues", crowded);
+        let subscribed: Vec<_> = self.subscriptions.read().keys().cloned().collect();
+        let routeless = subscribed
+            .into_iter()
+            .filter(|name| !topic::is_retry(name) && self.instance.is_known_absent(name))
+            .map(|topic| ConsumerEvent::TopicWithoutRoute { topic })
+            .collect();
+        self.problems_of("topic_without_route", routeless);
+    }
+
+    /// Asks a broker who is connected for the group and what it takes the group's subscription to be. Returns when to
+    /// ask again.
+    fn check_group(&self) -> Duration {
+        if self.is_stopping() {
+            return PERIOD;
+        }
+        let timeout = self.config.client.request_timeout;
+        let topics: Vec<_> = self.subscriptions.read().keys().cloned().collect();
+        let Some(broker) = topics.iter().find_map(|topic| self.instance.brokers_of(topic).into_iter().next()) else {
+            return PERIOD;
+        };
+        let connections = match self.instance.api().consumer_connections(&broker, &self.group, timeout) {
+            Ok(connections) => connections,
+            Err(error) => {
+                log::debug!("group '{}' could not be looked at: {error}", self.group);
+                return PERIOD;
+            }
+        };
+        let twins = twins(&connections);
+        let suspects = self.twins.lock().clone();
+        let sure = twins.iter().filter(|(id, _)| suspects.contains_key(*id));
+        let sure = sure
+            .map(|(client_id, addresses)| ConsumerEvent::DuplicateClientId {
+                client_id: client_id.clone(),
+                addresses: addresses.clone(),
+            })
+            .collect();
+        self.problems_of("duplicate_client_id", sure);
+        let is_suspicious = !twins.is_empty();
+        *self.twins.lock() = twins;
+        let own = self.subscriptions.read().clone();
+        let differ = differences(&own, connections.subscription_table.values());
+        // The group's table is that of the last heartbeat, so it differs and agrees by turns. Members are asked only when
+        // there is a reason: each question is relayed to one of them.
+        let is_known = self.problems.has("subscription_conflict");
+        let mut conflicts = BTreeMap::new();
+        if !differ.is_empty() || is_known {
+            conflicts = self.conflicting_members(&broker, &connections);
+        }
+        for (topic, reason) in differ {
+            conflicts.entry(topic).or_insert_with(|| (Vec::new(), format!("at the broker {reason}")));
+        }
+        let conflicts = conflicts
+            .into_iter()
+            .map(|(topic, (members, reason))| ConsumerEvent::SubscriptionConflict {
+                topic: topic.into(),
+                members,
+                reason,
+            })
+            .collect();
+        self.problems_of("subscription_conflict", conflicts);
+        if is_suspicious {
+            AGAIN
+        } else if self.problems.has("subscription_conflict") {
+            WHILE_IT_LASTS
+        } else {
+            PERIOD
+        }
+    }
+
+    /// Asks the other members what they subscribe to; topic to who differs, and how.
+    fn conflicting_members(
+        &self,
+        broker: &Arc<str>,
+        connections: &ConsumerConnection,
+    ) -> BTreeMap<String, (Vec<String>, String)> {
+        let own_id = self.instance.client_id();
+        let others = connections.connection_set.iter().filter(|other| other.client_id != **own_id).take(MOST_ASKED);
+        let (done, answers) = bounded(MOST_ASKED);
+        for other in others {
+            let (done, id) = (done.clone(), other.client_id.clone());
+            let timeout = self.config.client.request_timeout;
+            self.instance.api().running_info(broker, &self.group, &other.client_id, timeout, move |info| {
+                let _ = done.send((id, info));
+            });
+        }
+        drop(done);
+        let own = self.subscriptions.read().clone();
+        let mut conflicts: BTreeMap<String, (Vec<String>, String)> = BTreeMap::new();
+        for (id, info) in answers {
+            match info {
+                Ok(info) => {
+                    for (topic, reason) in differences(&own, &info.subscription_set) {
+                        let (members, told) = conflicts.entry(topic).or_default();
+                        *told = format!("by {id} {reason}");
+                        members.push(id.clone());
+                    }
+                }
+                // An old client, or one that has just left.
+                Err(error) => log::debug!("member {id} of group '{}' was not asked: {error}", self.group),
+            }
+        }
+        conflicts
+    }
+
+    pub(super) fn health(&self) -> Health {
+        Health {
+            is_running: !self.is_stopping(),
+            problems: self.problems.all(),
+            queues: self.held.all().iter().map(|held| held.state()).collect(),
+        }
+    }
+}
+
+/// Client ids with more than one connection, and their addresses.
+fn twins(connections: &ConsumerConnection) -> BTreeMap<String, Vec<String>> {
+    let mut by_id: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for connection in &connections.connection_set {
+        by_id.entry(connection.client_id.to_string()).or_default().push(connection.client_addr.to_string());
+    }
+    by_id.retain(|_, addresses| addresses.len() > 1);
+    by_id
+}
