@@ -133,8 +133,9 @@ impl Reactor {
                     None => Error::new(ErrorKind::Connect, text),
                 }
             }
+            // The first peer refused it and the second has not seen it.
             Place::Held(_) => {
-                Error::new(ErrorKind::Timeout, format!("{what} could not be sent again within {timeout:?}"))
+                Error::new(ErrorKind::Connect, format!("{what} could not be sent again within {timeout:?}"))
             }
             Place::Sent(..) => Error::new(ErrorKind::Timeout, format!("no answer to {what} within {timeout:?}")),
         };

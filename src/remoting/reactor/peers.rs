@@ -93,13 +93,13 @@ impl Reactor {
             State::Open(id) => self.send_call(opaque, id),
             State::Backoff(until) if until >= deadline => {
                 let wait = until.saturating_duration_since(now);
-                let mut error = Error::new(
-                    ErrorKind::Connect,
-                    format!("not dialled: it failed {} times and is tried again in {wait:.1?}", peer.failures),
-                );
-                if let Some(cause) = peer.last_error.clone() {
-                    error = error.context(format!("{cause}")).with_source(cause);
-                }
+                let text = format!("not dialled: failures in a row: {}, tried again in {wait:.1?}", peer.failures);
+                let error = match peer.last_error.clone() {
+                    Some(cause) => {
+                        Error::new(ErrorKind::Connect, format!("{text}; the last: {cause}")).with_source(cause)
+                    }
+                    None => Error::new(ErrorKind::Connect, text),
+                };
                 self.fail_call(opaque, error);
             }
             _ => {
@@ -397,6 +397,7 @@ impl Reactor {
         count(&self.counters.failed_dials);
         let Some(peer) = self.peers.get_mut(address) else { return };
         peer.failures = peer.failures.saturating_add(1);
+        peer.last_error = Some(error.clone());
         let error = error.with_address(&**address);
         if peer.failures == 1 {
             log::warn!("{error}");
@@ -404,7 +405,6 @@ impl Reactor {
             log::debug!("{error} ({} times in a row)", peer.failures);
         }
         peer.state = State::Backoff(self.now + self.backoff.pause(peer.failures));
-        peer.last_error = Some(error.clone());
         self.timers.remove(peer.resolve_timer.take());
         let waiting = peer.take_waiting();
         self.set_forget(address);
