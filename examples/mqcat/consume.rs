@@ -1,0 +1,136 @@
+//! `mqcat consume`: joins a group and prints each message.
+
+use crate::common::stop_signals;
+use crate::consume_options::{self, ConsumeOptions};
+use crate::events::{Started, Stopped};
+use crate::failure::Failure;
+use crate::printer::{Printer, QueueLines, Wish};
+use crossbeam::channel::{Receiver, after, bounded, never, select};
+use rocketmq_sync::{
+    AllocateAveragely, ConsumeConcurrentlyContext, ConsumerEvent, Error, ErrorKind, MessageExt, PushConsumer,
+    PushConsumerBuilder, QueuePhase, ShutdownReport,
+};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// How long a stop waits for listener calls that are under way.
+const DRAIN: Duration = Duration::from_secs(30);
+
+pub fn run(parser: &mut lexopt::Parser) -> Result<(), Failure> {
+    let Some(options) = consume_options::parse(parser)? else {
+        print!("{}", consume_options::HELP);
+        return Ok(());
+    };
+    let signals = stop_signals().map_err(|error| Failure::Failed(format!("signals: {error}")))?;
+    let (wish, wishes) = bounded(1);
+    let printer = Arc::new(Printer::new(&options, wish));
+    let consumer = builder(&options, &printer)?.start().map_err(|error| name_the_option(&options, error))?;
+    let started = Started { event: "started", group: &options.group, client_id: consumer.client_id() };
+    printer.note(&started, |event| format!("started as {} in group {}", event.client_id, event.group));
+    printer.open();
+    let reason = wait(&options, &signals, &wishes);
+    let report = stop(&consumer, &printer);
+    let stopped = Stopped {
+        event: "stopped",
+        reason: reason.name(),
+        consumed: report.consumed(),
+        uncommitted: report.uncommitted(),
+        unfinished: report.unfinished(),
+        committed: report.committed(),
+    };
+    printer.note(&stopped, |event| {
+        format!("stopped ({}): consumed {}, left uncommitted {}", event.reason, event.consumed, event.uncommitted)
+    });
+    match reason {
+        Reason::Wish(Wish::OutputFailed(error)) => Err(Failure::Failed(format!("standard output: {error}"))),
+        _ if !report.is_clean() => Err(Failure::Failed(format!(
+            "the stop left {} messages unfinished and {} uncommitted, which come again",
+            report.unfinished(),
+            report.uncommitted()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Stops the consumer, and lets listener calls that wait for the stop go on as soon as no others follow them.
+fn stop(consumer: &PushConsumer, printer: &Printer) -> ShutdownReport {
+    thread::scope(|scope| {
+        let stop = scope.spawn(|| consumer.shutdown(DRAIN));
+        while !stop.is_finished() && consumer.assignment().iter().any(|queue| queue.phase() < QueuePhase::Draining) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        printer.stopping();
+        stop.join().unwrap_or_default()
+    })
+}
+
+/// Why it stops.
+enum Reason {
+    Signal,
+    Duration,
+    Wish(Wish),
+}
+
+impl Reason {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Signal => "signal",
+            Self::Duration => "duration",
+            Self::Wish(Wish::CountReached) => "count",
+            Self::Wish(Wish::OutputFailed(_)) => "error",
+        }
+    }
+}
+
+fn wait(options: &ConsumeOptions, signals: &Receiver<i32>, wishes: &Receiver<Wish>) -> Reason {
+    let time_is_up = options.duration.map_or_else(never, after);
+    select! {
+        recv(signals) -> _ => Reason::Signal,
+        recv(time_is_up) -> _ => Reason::Duration,
+        recv(wishes) -> wish => wish.map_or(Reason::Signal, Reason::Wish),
+    }
+}
+
+fn builder(options: &ConsumeOptions, printer: &Arc<Printer>) -> Result<PushConsumerBuilder, Failure> {
+    let mut builder = PushConsumer::builder(&options.group).name_servers(options.name_servers.as_str());
+    for (topic, expression) in &options.subscriptions {
+        builder = builder.subscribe(topic.as_str(), expression);
+    }
+    for (option, key, value) in &options.items {
+        builder = builder.set(key, value).map_err(|error| Failure::option(option, error))?;
+    }
+    builder = with_strategy(builder, &options.strategy)?;
+    let (of_messages, of_problems) = (Arc::clone(printer), Arc::clone(printer));
+    Ok(builder
+        .consume_from(options.from)
+        .listener(move |messages: &[MessageExt], context: &mut ConsumeConcurrentlyContext| {
+            of_messages.consume(messages, context)
+        })
+        .rebalance_listener(QueueLines(Arc::clone(printer)))
+        .event_listener(move |event: &ConsumerEvent| of_problems.problem(event)))
+}
+
+/// The allocation strategy of this wire name.
+fn with_strategy(builder: PushConsumerBuilder, name: &str) -> Result<PushConsumerBuilder, Failure> {
+    match name {
+        "AVG" => Ok(builder.allocate_strategy(AllocateAveragely)),
+        "AVG_BY_CIRCLE" | "CONSISTENT_HASH" | "BALANCED_STICKY" => Err(Failure::NotYet(format!("--strategy {name}"))),
+        "CONFIG" | "MACHINE_ROOM" | "MACHINE_ROOM_NEARBY" => {
+            Err(Failure::option("strategy", format!("{name} needs settings that no option carries")))
+        }
+        other => Err(Failure::option("strategy", format!("no allocation strategy is named {other:?}"))),
+    }
+}
+
+/// What the library finds wrong with an item, under the name of the option that set it.
+fn name_the_option(options: &ConsumeOptions, error: Error) -> Failure {
+    if error.kind() != ErrorKind::Config {
+        return error.into();
+    }
+    let text = error.to_string();
+    match options.items.iter().find(|(_, item, _)| text.starts_with(item.as_str())) {
+        Some((option, ..)) => Failure::option(option, text),
+        None => Failure::Usage(text),
+    }
+}

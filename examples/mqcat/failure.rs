@@ -1,0 +1,51 @@
+//! How a subcommand fails: one line on standard error, and an exit code that scripts can tell apart.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Why a subcommand did not end well.
+pub enum Failure {
+    /// The command line is wrong; the text names the option. Exit code 2.
+    Usage(String),
+    /// The command line asks for something that belongs to a later version. Exit code 2.
+    NotYet(String),
+    /// It was under way when something went wrong; the text says what and where. Exit code 1.
+    Failed(String),
+}
+
+impl Failure {
+    /// A wrong or missing option, named as people type it.
+    pub fn option(name: &str, why: impl fmt::Display) -> Self {
+        Self::Usage(format!("--{name}: {why}"))
+    }
+
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Usage(_) | Self::NotYet(_) => ExitCode::from(2),
+            Self::Failed(_) => ExitCode::FAILURE,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Self::Usage(text) | Self::Failed(text) => text.clone(),
+            Self::NotYet(text) => format!("not yet: {text}"),
+        };
+        // One line, whatever a broker wrote in its remark.
+        f.write_str(&text.lines().map(str::trim).collect::<Vec<_>>().join(" "))
+    }
+}
+
+impl From<rocketmq_sync::Error> for Failure {
+    fn from(error: rocketmq_sync::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<lexopt::Error> for Failure {
+    fn from(error: lexopt::Error) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
