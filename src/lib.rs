@@ -101,3 +101,8 @@ pub use crate::embedded::{EmbeddedCluster, EmbeddedClusterBuilder, WhenFull};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::message::{BodyError, Message, MessageExt, MessageQueue};
 pub use crate::producer::{MessageQueueSelector, Producer, ProducerBuilder, SelectByHash, SendResult, SendStatus};
+
+/// Compiles the Rust code of the README as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
