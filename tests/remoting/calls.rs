@@ -48,7 +48,7 @@ fn answers_in_any_order_reach_their_own_callers() {
     let mut wire = peer.accept();
     let asked: Vec<_> = (0..200).map(|_| wire.read()).collect();
     asked.iter().rev().for_each(|request| wire.answer(request));
-    let mut seen = vec![false; 200];
+    let mut seen = [false; 200];
     for _ in 0..200 {
         let (number, outcome) = rx.recv_timeout(PATIENCE).expect("an outcome");
         assert_eq!(outcome.expect("an answer").body, number.to_string().as_bytes());
