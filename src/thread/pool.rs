@@ -6,7 +6,7 @@
 
 use super::{contain, spawn_named};
 use crate::error::{Error, ErrorKind, Result};
-use crate::sync::{Condvar, Mutex, Rank};
+use crate::sync::{Condvar, Mutex, MutexGuard, Rank};
 use crate::time::Deadline;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -42,8 +42,9 @@ struct State {
     threads: usize,
     /// Workers that wait for work.
     idle: usize,
-    /// How many of the idle ones were woken and have not come round yet. Without this count every job that comes in
-    /// the meantime would pay for a system call that wakes nobody.
+    /// How many of the idle ones were woken and have not come round yet. While there is one, no other is woken: it
+    /// takes the first job, and wakes the next worker when more are left. So a burst of short jobs wakes one worker or
+    /// two and not one for each job, and no job pays for a system call that wakes nobody.
     woken: usize,
     closed: bool,
     next_number: u64,
@@ -105,14 +106,7 @@ impl WorkerPool {
             }
         }
         state.queue.push_back(job);
-        let wake = state.idle > state.woken;
-        if wake {
-            state.woken += 1;
-        }
-        drop(state);
-        if wake {
-            self.shared.work.notify_one();
-        }
+        self.shared.wake_another(state);
         Ok(())
     }
 
@@ -194,6 +188,18 @@ impl WorkerPool {
 }
 
 impl Shared {
+    /// Gives up the lock and wakes one worker when there is a job, one that sleeps, and none on its way.
+    fn wake_another(&self, mut state: MutexGuard<'_, State>) {
+        let wake = !state.queue.is_empty() && state.idle > 0 && state.woken == 0;
+        if wake {
+            state.woken = 1;
+        }
+        drop(state);
+        if wake {
+            self.work.notify_one();
+        }
+    }
+
     fn work(&self) {
         let mut state = self.state.lock();
         loop {
@@ -201,7 +207,7 @@ impl Shared {
                 break;
             }
             if let Some(job) = state.queue.pop_front() {
-                drop(state);
+                self.wake_another(state);
                 if let Err(panic) = contain(job) {
                     self.panics.fetch_add(1, Ordering::Relaxed);
                     log::error!("a job of the thread pool {} panicked: {panic}", self.name);
@@ -230,14 +236,7 @@ impl Shared {
             state.handles.remove(&std::thread::current().id());
         }
         // Another may have to take over what a thread in excess left.
-        let hand_on = !state.queue.is_empty() && state.idle > state.woken;
-        if hand_on {
-            state.woken += 1;
-        }
-        drop(state);
-        if hand_on {
-            self.work.notify_one();
-        }
+        self.wake_another(state);
         self.ended.notify_all();
     }
 }
