@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use bytes::Bytes;
-use rocketmq_sync::protocol::{RemotingCommand, ResponseCode};
+use rocketmq_sync::protocol::{RemotingCommand, RequestCode, ResponseCode};
 use rocketmq_sync::remoting::{ConnectionHandle, Dispatch, RemotingConfig, RemotingServer, RequestProcessor};
 use rocketmq_sync::sync::{Mutex, Rank};
 use rocketmq_sync::time::Deadline;
@@ -167,8 +167,8 @@ fn a_connection_that_takes_nothing_for_too_long_is_closed() {
     let (_echo, server, address) = server(config, Dispatch::Inline);
     let mut lazy = Wire::connect(address);
     // More than the system's buffers take, less than the queue's limit.
-    let large = RemotingCommand::request_without_header(rocketmq_sync::protocol::RequestCode::HEART_BEAT)
-        .with_body(Bytes::from(vec![1; 12 << 20]));
+    let large =
+        RemotingCommand::request_without_header(RequestCode::HEART_BEAT).with_body(Bytes::from(vec![1; 12 << 20]));
     lazy.write(&large);
     wait_for("it is closed", || server.stats().accepted == 1 && server.connections() == 0);
 }
@@ -229,6 +229,38 @@ fn a_server_starts_again_on_the_same_port() {
     let error = taken(Echo::new()).expect_err("the port is taken");
     assert_eq!((error.kind(), error.address()), (ErrorKind::Io, Some(&*address.to_string())));
     drop(again);
+}
+
+/// Panics where the I/O thread itself asks.
+struct Rude;
+
+impl RequestProcessor for Rude {
+    fn process(&self, _: &ConnectionHandle, request: RemotingCommand) -> Option<RemotingCommand> {
+        Some(RemotingCommand::response(ResponseCode::SUCCESS, None).with_body(request.body))
+    }
+
+    fn accepts(&self, code: RequestCode) -> bool {
+        assert!(code == RequestCode::HEART_BEAT, "on purpose");
+        true
+    }
+
+    fn connected(&self, _: &ConnectionHandle) {
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn a_panic_on_the_io_thread_costs_one_connection_and_the_loop_goes_on() {
+    let bind = [(ANY, 0).into()];
+    let server = RemotingServer::start("server", &bind, RemotingConfig::default(), Arc::new(Rude), Dispatch::Inline)
+        .expect("a server");
+    let (mut good, mut bad) = (Wire::connect(server.local_addrs()[0]), Wire::connect(server.local_addrs()[0]));
+    assert_eq!(ask(&mut good, "1").body, &b"1"[..]);
+    bad.write(&RemotingCommand::request_without_header(RequestCode::PULL_MESSAGE));
+    bad.read_to_end();
+    assert_eq!(ask(&mut good, "2").body, &b"2"[..]);
+    assert_eq!(server.stats().panics, 3, "two hooks and the request");
+    wait_for("it is out of the table", || server.connections() == 1);
 }
 
 #[test]
