@@ -1,0 +1,140 @@
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyContext;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
+
+/** A push consumer that tells what it gets and which queues it holds; the latter only its deprecated inner part knows. */
+@SuppressWarnings("deprecation")
+final class Consuming {
+    private Consuming() {
+    }
+
+    static void run(Options options) throws Exception {
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(options.require("--group"));
+        consumer.setNamesrvAddr(options.require("--namesrv"));
+        for (String topic : options.all("--topic")) {
+            int equals = topic.indexOf('=');
+            consumer.subscribe(equals < 0 ? topic : topic.substring(0, equals), equals < 0 ? "*" : topic.substring(equals + 1));
+        }
+        boolean first = options.get("--from", "last").equals("first");
+        consumer.setConsumeFromWhere(first ? ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET : ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET);
+        consumer.setPollNameServerInterval(options.number("--route-ms", 30_000));
+        consumer.setHeartbeatBrokerInterval(options.number("--heartbeat-ms", 30_000));
+        consumer.setPersistConsumerOffsetInterval(options.number("--persist-ms", 5_000));
+        consumer.setConsumeMessageBatchMaxSize(options.number("--batch", 1));
+        int threads = options.number("--threads", 20);
+        consumer.setConsumeThreadMin(threads);
+        consumer.setConsumeThreadMax(threads);
+        consumer.setMaxReconsumeTimes(options.number("--max-reconsume", 16));
+        // What an orderly stop is worth is compared with ours, which waits for what its workers hold.
+        consumer.setAwaitTerminationMillisWhenShutdown(10_000);
+        AtomicLong consumed = new AtomicLong();
+        consumer.registerMessageListener(new Listener(options, consumed));
+        consumer.start();
+        Json.event("started").put("group", consumer.getConsumerGroup()).put("client_id", clientId(consumer)).print();
+
+        CountDownLatch stop = new CountDownLatch(1);
+        CountDownLatch stopped = new CountDownLatch(1);
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            stop.countDown();
+            try {
+                // An orderly stop ends with 0, where the JVM would report the signal.
+                Runtime.getRuntime().halt(stopped.await(30, TimeUnit.SECONDS) ? 0 : 1);
+            } catch (InterruptedException cut) {
+                Thread.currentThread().interrupt();
+            }
+        }));
+        watchInput();
+        Set<String> held = new TreeSet<>();
+        do {
+            held = tellAssignment(consumer, held);
+        } while (!stop.await(50, TimeUnit.MILLISECONDS));
+        consumer.shutdown();
+        Json.event("stopped").put("reason", "signal").put("consumed", consumed.get()).print();
+        stopped.countDown();
+    }
+
+    private static String clientId(DefaultMQPushConsumer consumer) {
+        return consumer.getDefaultMQPushConsumerImpl().getmQClientFactory().getClientId();
+    }
+
+    private static void watchInput() {
+        Thread watcher = new Thread(() -> {
+            try {
+                while (System.in.read() >= 0) {
+                    continue;
+                }
+            } catch (java.io.IOException closed) {
+                System.err.println("Peer: standard input: " + closed);
+            }
+            System.exit(0);
+        });
+        watcher.setDaemon(true);
+        watcher.start();
+    }
+
+    /** Queues held are those with a process queue; the client has no call-back that says so on its own. */
+    private static Set<String> tellAssignment(DefaultMQPushConsumer consumer, Set<String> before) {
+        Set<String> now = new TreeSet<>();
+        for (MessageQueue queue : consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable().keySet()) {
+            now.add("[" + Json.quoted(queue.getTopic()) + "," + Json.quoted(queue.getBrokerName()) + "," + queue.getQueueId() + "]");
+        }
+        tellDifference("revoked", before, now, now.size());
+        tellDifference("assigned", now, before, now.size());
+        return now;
+    }
+
+    private static void tellDifference(String event, Set<String> from, Set<String> without, int owned) {
+        Set<String> difference = new TreeSet<>(from);
+        difference.removeAll(without);
+        if (!difference.isEmpty()) {
+            Json.event(event).raw("queues", "[" + String.join(",", difference) + "]").put("owned", owned).print();
+        }
+    }
+
+    private static final class Listener implements MessageListenerConcurrently {
+        private final boolean alwaysFail;
+        private final int workMillis;
+        private final AtomicLong consumed;
+
+        Listener(Options options, AtomicLong consumed) {
+            this.alwaysFail = options.has("--always-fail");
+            this.workMillis = options.number("--work-ms", 0);
+            this.consumed = consumed;
+        }
+
+        @Override
+        public ConsumeConcurrentlyStatus consumeMessage(List<MessageExt> messages, ConsumeConcurrentlyContext context) {
+            for (MessageExt message : messages) {
+                if (workMillis > 0) {
+                    try {
+                        Thread.sleep(workMillis);
+                    } catch (InterruptedException cut) {
+                        Thread.currentThread().interrupt();
+                        return ConsumeConcurrentlyStatus.RECONSUME_LATER;
+                    }
+                }
+                consumed.incrementAndGet();
+                Json.event("message").put("topic", message.getTopic()).put("broker", context.getMessageQueue().getBrokerName())
+                    .put("queue", message.getQueueId()).put("offset", message.getQueueOffset())
+                    .put("msg_id", message.getMsgId()).put("unique_key", message.getProperty("UNIQ_KEY"))
+                    .put("tags", message.getTags()).put("keys", message.getKeys())
+                    .put("reconsume_times", message.getReconsumeTimes())
+                    .put("born", message.getBornTimestamp()).put("stored", message.getStoreTimestamp())
+                    .put("properties", message.getProperties())
+                    .put("body_len", message.getBody().length).put("body_sha256", Json.sha256(message.getBody()))
+                    .put("result", alwaysFail ? "retry" : "ok").print();
+            }
+            return alwaysFail ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        }
+    }
+}

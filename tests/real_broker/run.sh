@@ -1,0 +1,217 @@
+#!/usr/bin/env bash
+# The scenarios against real Apache RocketMQ, beside the official Java client.
+#
+#   tests/real_broker/run.sh [VERSION...]          runs tests/real_broker.rs against each version
+#   tests/real_broker/run.sh --serve [VERSION]     starts one cluster, prints how to reach it, serves until interrupted
+#   TEST_FILTER=name tests/real_broker/run.sh      runs the scenarios whose name contains it
+#
+# Without a version: the newest 5.x and the newest 4.9.x of which every artifact resolves. Java and Maven are installed when
+# they are missing. Everything runs on the loopback address with its data in a temporary folder; jars are kept under target/.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+build=${CARGO_TARGET_DIR:-$root/target}/real-broker
+# Newest first. A release may lack an artifact in the repository (so far 5.5.1: the client and others, 4.9.8: the broker).
+newest_5x="5.5.2 5.5.1 5.5.0 5.4.0 5.3.3"
+newest_49="4.9.9 4.9.8 4.9.7 4.9.6"
+artifacts="rocketmq-namesrv rocketmq-broker rocketmq-client rocketmq-tools"
+passed=0 failed=0 cluster= sleeper=
+
+say() {
+    echo "real broker: $*"
+}
+
+install_tools() {
+    local missing=()
+    { command -v java && command -v javac; } >/dev/null || missing+=(default-jdk-headless)
+    command -v mvn >/dev/null || missing+=(maven)
+    [ ${#missing[@]} -gt 0 ] || return 0
+    say "installing ${missing[*]}"
+    local as_root=
+    [ "$(id -u)" -eq 0 ] || as_root=sudo
+    { $as_root apt-get update && DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y --no-install-recommends "${missing[@]}"; } \
+        >"$build/install.log" 2>&1 || { say "could not install ${missing[*]}, see $build/install.log"; return 1; }
+}
+
+# The jars of a version with all they need, in $build/VERSION/lib; fails when an artifact does not resolve.
+fetch() {
+    local version=$1 target=$build/$1
+    [ -e "$target/complete" ] && return 0
+    rm -rf "$target"
+    mkdir -p "$target"
+    {
+        echo '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        echo '<groupId>suite</groupId><artifactId>suite</artifactId><version>1</version><packaging>pom</packaging><dependencies>'
+        for artifact in $artifacts; do
+            echo "<dependency><groupId>org.apache.rocketmq</groupId><artifactId>$artifact</artifactId><version>$version</version></dependency>"
+        done
+        echo '</dependencies></project>'
+    } >"$target/pom.xml"
+    mvn -B -q -f "$target/pom.xml" dependency:copy-dependencies -DincludeScope=runtime "-DoutputDirectory=$target/lib" \
+        >"$target/maven.log" 2>&1 || return 1
+    touch "$target/complete"
+}
+
+# Sets `resolved` to the first version of the list that resolves.
+resolve() {
+    for resolved in "$@"; do
+        fetch "$resolved" && return 0
+        say "$resolved does not resolve completely, trying the next older one"
+    done
+    return 1
+}
+
+compile_peer() {
+    local target=$build/$1
+    mkdir -p "$target/classes"
+    javac -nowarn -encoding UTF-8 -cp "$target/lib/*" -d "$target/classes" "$here"/java/*.java
+}
+
+logging() { # FILE PACKAGE: warnings and worse go to standard error, nothing to files
+    cat >"$1" <<END
+<configuration>
+  <statusListener class="$2.core.status.NopStatusListener"/>
+  <appender name="ERR" class="$2.core.ConsoleAppender">
+    <target>System.err</target>
+    <encoder><pattern>%d{HH:mm:ss.SSS} %-5level %logger{20} %msg%n</pattern></encoder>
+  </appender>
+  <logger name="RocketmqTransaction" level="ERROR"/>
+  <root level="WARN"><appender-ref ref="ERR"/></root>
+</configuration>
+END
+}
+
+lay_out() { # VERSION: a folder with the configuration of one cluster
+    local version=$1 lib=$build/$1/lib ports
+    cluster=$(mktemp -d "${TMPDIR:-/tmp}/rocketmq-$version.XXXXXX")
+    mkdir -p "$cluster/home/conf" "$cluster/logging" "$cluster/store"
+    logging "$cluster/logging/rmq.logback-test.xml" org.apache.rocketmq.logging.ch.qos.logback
+    for name in logging/logback-test home/conf/logback_namesrv home/conf/logback_broker home/conf/logback_tools; do
+        logging "$cluster/$name.xml" ch.qos.logback
+    done
+    ports=$(java -cp "$build/$version/classes" Peer ports) || return 1
+    namesrv_port=${ports% *} broker_port=${ports#* }
+    printf 'JAVA=java\nCLASSPATH_DIR=%q\n' "$lib" >"$cluster/env"
+    cat >"$cluster/namesrv.properties" <<END
+listenPort=$namesrv_port
+kvConfigPath=$cluster/kvConfig.json
+END
+    # Short delays let retries come in seconds. The wide limits on waiting keep a busy test machine from refusing messages.
+    cat >"$cluster/broker.conf" <<END
+brokerClusterName=DefaultCluster
+brokerName=broker-a
+brokerId=0
+brokerIP1=127.0.0.1
+brokerIP2=127.0.0.1
+listenPort=$broker_port
+haListenPort=$((broker_port + 1))
+namesrvAddr=127.0.0.1:$namesrv_port
+storePathRootDir=$cluster/store
+storePathCommitLog=$cluster/store/commitlog
+mappedFileSizeCommitLog=67108864
+mappedFileSizeConsumeQueue=600000
+maxIndexNum=200000
+maxHashSlotNum=50000
+diskMaxUsedSpaceRatio=95
+messageDelayLevel=1s 1s 1s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s
+autoCreateTopicEnable=true
+autoCreateSubscriptionGroup=true
+flushConsumerOffsetInterval=1000
+registerNameServerPeriod=10000
+waitTimeMillsInSendQueue=10000
+osPageCacheBusyTimeOutMills=10000
+enablePropertyFilter=true
+END
+}
+
+bring_up() { # VERSION
+    for attempt in 1 2 3; do
+        if lay_out "$1" && "$here/cluster.sh" "$cluster" start namesrv && "$here/cluster.sh" "$cluster" start broker; then
+            say "$1: name server 127.0.0.1:$namesrv_port, broker 127.0.0.1:$broker_port"
+            return 0
+        fi
+        say "$1: start $attempt failed"
+        take_down "$1"
+    done
+    return 1
+}
+
+take_down() { # VERSION: ends what runs, keeps the logs
+    [ -n "$cluster" ] || return 0
+    "$here/cluster.sh" "$cluster" stop broker || true
+    "$here/cluster.sh" "$cluster" stop namesrv || true
+    mkdir -p "$build/$1/logs"
+    cp "$cluster"/*.log "$build/$1/logs/" 2>/dev/null || true
+    rm -rf "$cluster"
+    cluster=
+}
+
+run_tests() { # VERSION
+    local version=$1 log=$build/$1/test.log status=0 counts
+    ROCKETMQ_TEST_NAMESRV=127.0.0.1:$namesrv_port ROCKETMQ_TEST_BROKER=127.0.0.1:$broker_port \
+        ROCKETMQ_TEST_CLUSTER=$cluster ROCKETMQ_TEST_VERSION=$version \
+        ROCKETMQ_TEST_CLASSPATH="$build/$version/classes:$cluster/logging:$build/$version/lib/*" \
+        timeout --kill-after=30 1200 cargo test --test real_broker -- --test-threads=1 ${TEST_FILTER:-} 2>&1 | tee "$log" || status=$?
+    # "test result: ok. 9 passed; 0 failed; ..."; without that line the run broke off, which is a failure of its own.
+    counts=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed;.*/\1 \2/p' "$log" | tail -n 1)
+    [ -n "$counts" ] || counts="0 1"
+    passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* }))
+    if [ $status -ne 0 ] && [ "${counts#* }" -eq 0 ]; then
+        failed=$((failed + 1))
+    fi
+    if [ $status -ne 0 ]; then
+        say "$version: last lines of the broker's log"
+        tail -n 15 "$cluster/broker.log" | cut -c1-300
+    fi
+}
+
+version=
+trap '[ -z "$sleeper" ] || kill "$sleeper" 2>/dev/null; take_down "$version"' EXIT
+trap 'exit 130' INT TERM HUP
+mkdir -p "$build"
+cd "$root"
+install_tools
+
+serve=
+if [ "${1:-}" = --serve ]; then
+    serve=yes
+    shift
+fi
+versions=("$@")
+if [ ${#versions[@]} -eq 0 ]; then
+    resolve $newest_5x || { say "no 5.x version resolves"; exit 1; }
+    versions=("$resolved")
+    if [ -z "$serve" ]; then
+        resolve $newest_49 || { say "no 4.9.x version resolves"; exit 1; }
+        versions+=("$resolved")
+    fi
+fi
+say "versions: ${versions[*]}"
+
+if [ -n "$serve" ]; then
+    version=${versions[0]}
+    fetch "$version" && compile_peer "$version" && bring_up "$version"
+    echo "export NAMESRV_ADDR=127.0.0.1:$namesrv_port"
+    echo "peer: java -cp '$build/$version/classes:$cluster/logging:$build/$version/lib/*' Peer ..."
+    # Until a signal; `wait` lets the traps run at once, which a sleeping child alone would not.
+    sleep infinity &
+    sleeper=$!
+    wait $sleeper || true
+    exit 0
+fi
+
+# The suite drives the example as separate processes.
+cargo build --example mqcat
+cargo test --test real_broker --no-run
+for version in "${versions[@]}"; do
+    if fetch "$version" && compile_peer "$version" && bring_up "$version"; then
+        run_tests "$version"
+    else
+        say "$version: the cluster could not be started, see $build/$version"
+        failed=$((failed + 1))
+    fi
+    take_down "$version"
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

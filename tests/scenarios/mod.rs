@@ -1,0 +1,41 @@
+//! What a consumer group owes its user, as scenarios that run on any cluster: `tests/scenarios_embedded.rs` runs them on the
+//! embedded one, `tests/real_broker.rs` on real brokers.
+
+pub mod membership;
+pub mod recovery;
+pub mod restart;
+pub mod retry;
+pub mod tags;
+pub mod volume;
+
+/// The tests of one kind of cluster; `$target` is an expression that gives a `Target`, evaluated in each test.
+macro_rules! scenarios {
+    ($target:expr) => {
+        $crate::scenarios::scenarios! { $target;
+            two_processes_see_every_message_of_all_producers_byte_exact => volume::two_processes_share_what_all_producers_send,
+            a_joining_process_gets_its_share_without_waiting_for_the_periodic_round => membership::join,
+            a_killed_process_is_replaced_and_nothing_is_lost => membership::kill,
+            a_retried_message_comes_back_after_its_delay_and_ends_in_the_dead_letter_topic => retry::until_dead,
+            a_message_that_fails_once_comes_back_once => retry::once,
+            a_restarted_process_continues_where_the_stopped_one_ended => restart::alone,
+            a_process_that_stops_hands_over_without_duplicates => restart::hand_over,
+            consumers_go_on_after_the_broker_was_restarted => recovery::broker_restarts,
+            a_consumer_starts_while_the_name_server_is_away => recovery::name_server_away_at_start,
+            a_name_server_that_goes_away_later_stops_nothing => recovery::name_server_away_later,
+            a_topic_that_appears_later_is_picked_up => recovery::topic_appears_later,
+            a_tag_expression_delivers_just_those_tags => tags::expression,
+            tags_with_the_same_hash_do_not_leak_through => tags::collision,
+        }
+    };
+    ($target:expr; $($name:ident => $module:ident :: $scenario:ident,)*) => {
+        $(
+            #[test]
+            fn $name() {
+                if let Some(target) = $target {
+                    $crate::scenarios::$module::$scenario(&target);
+                }
+            }
+        )*
+    };
+}
+pub(crate) use scenarios;

@@ -1,0 +1,150 @@
+//! The JSON lines that mqcat and the Java peer write.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Queue {
+    pub topic: String,
+    pub broker: String,
+    pub id: i64,
+}
+
+impl fmt::Display for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.topic, self.broker, self.id)
+    }
+}
+
+/// A message as a consumer process reports it.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub queue: Queue,
+    pub offset: i64,
+    pub unique_key: String,
+    pub tags: Option<String>,
+    pub keys: Option<String>,
+    pub reconsume_times: i64,
+    /// Milliseconds since the epoch on the broker's clock, which on this machine is everybody's.
+    pub stored: i64,
+    pub properties: BTreeMap<String, String>,
+    pub body_len: u64,
+    pub body_sha256: String,
+    /// Whether the listener asked for a retry.
+    pub failed: bool,
+}
+
+/// A message as its producer reports it: what every consumer of it has to find.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub unique_key: String,
+    pub tags: Option<String>,
+    pub keys: Option<String>,
+    pub properties: BTreeMap<String, String>,
+    pub body_len: u64,
+    pub body_sha256: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct Stopped {
+    pub consumed: u64,
+    /// Only ours reports it.
+    pub uncommitted: Option<u64>,
+    pub committed: BTreeMap<String, i64>,
+}
+
+#[derive(Debug)]
+pub enum Event {
+    Started,
+    Message(Box<Seen>),
+    Assigned(Vec<Queue>),
+    /// Revoked or lost: no longer held.
+    Released(Vec<Queue>),
+    Problem(String),
+    Stopped(Stopped),
+    Sent(Box<Sent>),
+    /// Broker-side offsets of a group: queue to committed offset and end of the queue.
+    Committed(BTreeMap<String, (i64, i64)>),
+    Done,
+    Failed(String),
+    /// A line of standard output that is no event, and why.
+    Unreadable(String),
+    /// A line of standard error.
+    Log(String),
+    /// Standard output has ended.
+    Ended,
+}
+
+impl Event {
+    pub fn parse(line: &str) -> Result<Event, String> {
+        let value: Value = serde_json::from_str(line).map_err(|error| format!("{error} in line: {line}"))?;
+        read(&value).ok_or_else(|| format!("a member is missing or has another type in line: {line}"))
+    }
+}
+
+fn read(value: &Value) -> Option<Event> {
+    Some(match value["event"].as_str()? {
+        "started" => Event::Started,
+        "message" => Event::Message(Box::new(seen(value)?)),
+        "assigned" => Event::Assigned(queues(value)?),
+        "revoked" | "lost" => Event::Released(queues(value)?),
+        "problem" => Event::Problem(format!("{}: {}", value["kind"].as_str()?, value["text"].as_str()?)),
+        "stopped" => Event::Stopped(Stopped {
+            consumed: value["consumed"].as_u64()?,
+            uncommitted: value["uncommitted"].as_u64(),
+            committed: match value["committed"].as_object() {
+                Some(offsets) => offsets.iter().map(|(queue, at)| Some((queue.clone(), at.as_i64()?))).collect::<Option<_>>()?,
+                None => BTreeMap::new(),
+            },
+        }),
+        "sent" => Event::Sent(Box::new(Sent {
+            unique_key: text(&value["msg_id"])?,
+            tags: text(&value["tags"]),
+            keys: text(&value["keys"]),
+            properties: properties(value)?,
+            body_len: value["body_len"].as_u64()?,
+            body_sha256: text(&value["body_sha256"])?,
+        })),
+        "committed" => Event::Committed(
+            value["offsets"].as_object()?.iter().map(|(queue, at)| Some((queue.clone(), pair(at)?))).collect::<Option<_>>()?,
+        ),
+        "done" => Event::Done,
+        "failed" => Event::Failed(text(&value["error"])?),
+        _ => return None,
+    })
+}
+
+fn seen(value: &Value) -> Option<Seen> {
+    Some(Seen {
+        queue: Queue { topic: text(&value["topic"])?, broker: text(&value["broker"])?, id: value["queue"].as_i64()? },
+        offset: value["offset"].as_i64()?,
+        unique_key: text(&value["unique_key"])?,
+        tags: text(&value["tags"]),
+        keys: text(&value["keys"]),
+        reconsume_times: value["reconsume_times"].as_i64()?,
+        stored: value["stored"].as_i64()?,
+        properties: properties(value)?,
+        body_len: value["body_len"].as_u64()?,
+        body_sha256: text(&value["body_sha256"])?,
+        failed: value["result"].as_str()? == "retry",
+    })
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+fn properties(value: &Value) -> Option<BTreeMap<String, String>> {
+    value["properties"].as_object()?.iter().map(|(key, value)| Some((key.clone(), text(value)?))).collect()
+}
+
+fn queues(value: &Value) -> Option<Vec<Queue>> {
+    let one = |queue: &Value| Some(Queue { topic: text(&queue[0])?, broker: text(&queue[1])?, id: queue[2].as_i64()? });
+    value["queues"].as_array()?.iter().map(one).collect()
+}
+
+fn pair(value: &Value) -> Option<(i64, i64)> {
+    let (committed, end) = value.as_str()?.split_once(' ')?;
+    Some((committed.parse().ok()?, end.parse().ok()?))
+}
