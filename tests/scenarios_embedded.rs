@@ -17,7 +17,43 @@ struct EmbeddedTarget {
 impl EmbeddedTarget {
     fn start() -> Option<Self> {
         let builder = EmbeddedCluster::builder().broker_names([BROKER]).delay_levels(DELAY_LEVELS);
-        Some(Self { cluster: builder.start().unwrap_or_else(|error| panic!("the embedded cluster does not start: {error}")) })
+        let cluster = builder.start().unwrap_or_else(|error| panic!("the embedded cluster does not start: {error}"));
+        Some(Self { cluster })
+    }
+}
+
+impl Target for EmbeddedTarget {
+    fn name_servers(&self) -> String {
+        self.cluster.name_servers()
+    }
+
+    fn broker_address(&self) -> String {
+        self.cluster.broker_address(BROKER).expect("the broker is known by this name").to_string()
+    }
+
+    fn create_topic(&self, name: &str, queues: u32) {
+        self.cluster.create_topic(name, queues).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    fn stop_broker(&self) {
+        self.cluster.stop_broker(BROKER).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    fn start_broker(&self) {
+        self.cluster.restart_broker(BROKER).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    fn stop_name_server(&self) {
+        self.cluster.stop_name_server();
+    }
+
+    fn start_name_server(&self) {
+        self.cluster.restart_name_server().unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// The scenario is the same with fewer; the full number is for brokers that write to a disk.
+    fn volume(&self) -> usize {
+        5_000
     }
 }
 
