@@ -1,3 +1,4 @@
+import java.lang.management.ManagementFactory;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
@@ -38,11 +39,11 @@ final class Consuming {
         // What an orderly stop is worth is compared with ours, which waits for what its workers hold.
         consumer.setAwaitTerminationMillisWhenShutdown(10_000);
         AtomicLong consumed = new AtomicLong();
-        consumer.registerMessageListener(new Listener(options, consumed));
+        CountDownLatch stop = new CountDownLatch(1);
+        consumer.registerMessageListener(options.has("--quiet") ? new Counter(options, consumed, stop) : new Listener(options, consumed));
         consumer.start();
         Json.event("started").put("group", consumer.getConsumerGroup()).put("client_id", clientId(consumer)).print();
 
-        CountDownLatch stop = new CountDownLatch(1);
         CountDownLatch stopped = new CountDownLatch(1);
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             stop.countDown();
@@ -98,6 +99,42 @@ final class Consuming {
         difference.removeAll(without);
         if (!difference.isEmpty()) {
             Json.event(event).raw("queues", "[" + String.join(",", difference) + "]").put("owned", owned).print();
+        }
+    }
+
+    /** Only counts, for measuring: with --count it tells rate and CPU time from the first message to that many, and stops. */
+    private static final class Counter implements MessageListenerConcurrently {
+        private final long count;
+        private final AtomicLong consumed;
+        private final CountDownLatch stop;
+        private volatile long firstNanos;
+        private volatile long firstCpuNanos;
+
+        Counter(Options options, AtomicLong consumed, CountDownLatch stop) {
+            this.count = options.number("--count", Integer.MAX_VALUE);
+            this.consumed = consumed;
+            this.stop = stop;
+        }
+
+        @Override
+        public ConsumeConcurrentlyStatus consumeMessage(List<MessageExt> messages, ConsumeConcurrentlyContext context) {
+            long before = consumed.getAndAdd(messages.size());
+            if (before == 0) {
+                firstNanos = System.nanoTime();
+                firstCpuNanos = cpuNanos();
+            }
+            if (before < count && before + messages.size() >= count) {
+                long millis = (System.nanoTime() - firstNanos) / 1_000_000;
+                Json.event("measured").put("consumed", before + messages.size()).put("millis", millis)
+                    .put("cpu_millis", (cpuNanos() - firstCpuNanos) / 1_000_000)
+                    .put("cpu_millis_with_start", cpuNanos() / 1_000_000).print();
+                stop.countDown();
+            }
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        }
+
+        private static long cpuNanos() {
+            return ((com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime();
         }
     }
 

@@ -4,7 +4,7 @@ import java.util.List;
 
 /** Options in the form `--name value` or `--flag`, as mqcat takes them. */
 final class Options {
-    private static final List<String> FLAGS = Arrays.asList("--json", "--always-fail");
+    private static final List<String> FLAGS = Arrays.asList("--json", "--always-fail", "--quiet");
     private final List<String> words = new ArrayList<>();
 
     Options(String[] args, int from) {

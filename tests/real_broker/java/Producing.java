@@ -1,6 +1,8 @@
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
@@ -16,6 +18,7 @@ import org.apache.rocketmq.common.message.Message;
  */
 final class Producing {
     private static final String[] TAGS = {"TagA", "TagB", "\u6807\u7b7e", null};
+    private static final int PLAIN_BATCH = 100;
     private static final String TEXT = "Gr\u00f6\u00dfe \u4ef7\u683c \ud83d\ude80 a=b;c ";
 
     private Producing() {
@@ -25,6 +28,7 @@ final class Producing {
         String topic = options.require("--topic");
         int count = options.number("--count", 1);
         String tag = options.get("--tags", null);
+        int plainSize = options.number("--size", -1);
         int threads = options.number("--threads", 4);
         DefaultMQProducer producer = new DefaultMQProducer("suite_producer");
         producer.setNamesrvAddr(namesrv);
@@ -36,9 +40,14 @@ final class Producing {
         CountDownLatch finished = new CountDownLatch(threads);
         for (int i = 0; i < threads; i++) {
             new Thread(() -> {
-                for (int seq = next.getAndIncrement(); seq < count; seq = next.getAndIncrement()) {
+                int step = plainSize < 0 ? 1 : PLAIN_BATCH;
+                for (int seq = next.getAndAdd(step); seq < count; seq = next.getAndAdd(step)) {
                     try {
-                        send(producer, topic, seq, tag);
+                        if (plainSize < 0) {
+                            send(producer, topic, seq, tag);
+                        } else {
+                            sendPlain(producer, topic, Math.min(step, count - seq), plainSize);
+                        }
                     } catch (Exception failure) {
                         failed.incrementAndGet();
                         System.err.println("Peer: message " + seq + " to " + topic + ": " + failure);
@@ -53,6 +62,15 @@ final class Producing {
             throw new IllegalStateException(failed.get() + " of " + count + " messages could not be sent");
         }
         Json.event("done").put("sent", count).put("failed", 0).print();
+    }
+
+    /** Equal messages in batches and without a word: what measurements consume. */
+    private static void sendPlain(DefaultMQProducer producer, String topic, int count, int size) throws Exception {
+        List<Message> batch = new ArrayList<>(count);
+        for (int i = 0; i < count; i++) {
+            batch.add(new Message(topic, new byte[size]));
+        }
+        producer.send(batch);
     }
 
     private static void send(DefaultMQProducer producer, String topic, int seq, String tag) throws Exception {
