@@ -5,6 +5,7 @@ use crate::support::Target;
 use crate::support::event::Sent;
 use std::collections::BTreeMap;
 use std::env;
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -44,7 +45,8 @@ impl RealTarget {
     /// One process for all scenarios, since a JVM takes its time to start.
     fn service(&self) -> MutexGuard<'static, JavaService> {
         static SERVICE: OnceLock<Mutex<JavaService>> = OnceLock::new();
-        let start = || Mutex::new(JavaService::start(&self.class_path, &self.name_servers, &self.broker));
+        let log = Path::new(&self.cluster).join("java.log");
+        let start = || Mutex::new(JavaService::start(&self.class_path, &self.name_servers, &self.broker, &log));
         // A scenario that failed while it held the lock failed on an answer; the next command is answered anew.
         SERVICE.get_or_init(start).lock().unwrap_or_else(PoisonError::into_inner)
     }

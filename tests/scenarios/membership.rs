@@ -32,7 +32,8 @@ pub fn kill(target: &dyn Target) {
     let (topic, group) = (unique("kill"), unique("kill_group"));
     target.create_topic(&topic, 8);
     let mut crew = Crew::new();
-    let consume = Consume::new(target, &group, &topic).with("--rebalance-ms", NEVER).with("--threads", 2).with("--work-ms", 5);
+    let consume =
+        Consume::new(target, &group, &topic).with("--rebalance-ms", NEVER).with("--threads", 2).with("--work-ms", 5);
     let places = ["first", "second", "third"].map(|name| crew.join(name, consume.ours()));
     crew.wait_for_shares(&places, &topic, 8);
 

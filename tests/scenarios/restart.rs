@@ -14,7 +14,8 @@ pub fn alone(target: &dyn Target) {
     crew.wait_for_messages(200);
     let stopped = crew.stop(before);
     assert_eq!(stopped.uncommitted, Some(0), "{stopped:?}");
-    let committed: i64 = stopped.committed.iter().filter(|(queue, _)| queue.starts_with(&topic)).map(|(_, at)| at).sum();
+    let committed: i64 =
+        stopped.committed.iter().filter(|(queue, _)| queue.starts_with(&topic)).map(|(_, at)| at).sum();
     assert_eq!(committed as usize, crew.deliveries(), "committed is not what was delivered: {stopped:?}");
     assert!(crew.distinct() < sent.len(), "everything was done before the stop, so the restart proves nothing");
 

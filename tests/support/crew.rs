@@ -155,7 +155,11 @@ impl Crew {
     /// Ends a member with SIGKILL: it has no chance to say goodbye.
     pub fn kill(&mut self, place: usize) {
         let member = &mut self.members[place];
-        member.child.kill().and_then(|()| member.child.wait()).unwrap_or_else(|error| panic!("{}: {error}", member.name));
+        member
+            .child
+            .kill()
+            .and_then(|()| member.child.wait())
+            .unwrap_or_else(|error| panic!("{}: {error}", member.name));
         self.wait_for("the end of a killed member's output", |crew| crew.members[place].ended);
         self.members[place].held.clear();
     }
@@ -174,7 +178,7 @@ impl Crew {
                 member.seen.push(*seen);
             }
             Event::Stopped(stopped) => member.stopped = Some(stopped),
-            Event::Problem(text) | Event::Failed(text) | Event::Log(text) => member.log.push(text),
+            Event::Problem(text) | Event::Log(text) => member.log.push(text),
             Event::Ended => {
                 member.ended = true;
                 // A member that cannot start must not look like one that is slow.
@@ -184,7 +188,6 @@ impl Crew {
                 }
             }
             Event::Unreadable(reason) => panic!("{} wrote what is no event: {reason}", member.name),
-            Event::Sent(_) | Event::Committed(_) | Event::Done => {}
         }
     }
 

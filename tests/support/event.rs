@@ -63,11 +63,6 @@ pub enum Event {
     Released(Vec<Queue>),
     Problem(String),
     Stopped(Stopped),
-    Sent(Box<Sent>),
-    /// Broker-side offsets of a group: queue to committed offset and end of the queue.
-    Committed(BTreeMap<String, (i64, i64)>),
-    Done,
-    Failed(String),
     /// A line of standard output that is no event, and why.
     Unreadable(String),
     /// A line of standard error.
@@ -94,23 +89,12 @@ fn read(value: &Value) -> Option<Event> {
             consumed: value["consumed"].as_u64()?,
             uncommitted: value["uncommitted"].as_u64(),
             committed: match value["committed"].as_object() {
-                Some(offsets) => offsets.iter().map(|(queue, at)| Some((queue.clone(), at.as_i64()?))).collect::<Option<_>>()?,
+                Some(offsets) => {
+                    offsets.iter().map(|(queue, at)| Some((queue.clone(), at.as_i64()?))).collect::<Option<_>>()?
+                }
                 None => BTreeMap::new(),
             },
         }),
-        "sent" => Event::Sent(Box::new(Sent {
-            unique_key: text(&value["msg_id"])?,
-            tags: text(&value["tags"]),
-            keys: text(&value["keys"]),
-            properties: properties(value)?,
-            body_len: value["body_len"].as_u64()?,
-            body_sha256: text(&value["body_sha256"])?,
-        })),
-        "committed" => Event::Committed(
-            value["offsets"].as_object()?.iter().map(|(queue, at)| Some((queue.clone(), pair(at)?))).collect::<Option<_>>()?,
-        ),
-        "done" => Event::Done,
-        "failed" => Event::Failed(text(&value["error"])?),
         _ => return None,
     })
 }
@@ -131,20 +115,15 @@ fn seen(value: &Value) -> Option<Seen> {
     })
 }
 
-fn text(value: &Value) -> Option<String> {
+pub fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-fn properties(value: &Value) -> Option<BTreeMap<String, String>> {
+pub fn properties(value: &Value) -> Option<BTreeMap<String, String>> {
     value["properties"].as_object()?.iter().map(|(key, value)| Some((key.clone(), text(value)?))).collect()
 }
 
 fn queues(value: &Value) -> Option<Vec<Queue>> {
     let one = |queue: &Value| Some(Queue { topic: text(&queue[0])?, broker: text(&queue[1])?, id: queue[2].as_i64()? });
     value["queues"].as_array()?.iter().map(one).collect()
-}
-
-fn pair(value: &Value) -> Option<(i64, i64)> {
-    let (committed, end) = value.as_str()?.split_once(' ')?;
-    Some((committed.parse().ok()?, end.parse().ok()?))
 }

@@ -14,7 +14,8 @@ impl Consume {
     /// A member of `group` that reads `topic`, written as `NAME` or `NAME=EXPRESSION`, from its first message.
     pub fn new(target: &dyn Target, group: &str, topic: &str) -> Self {
         let name_servers = target.name_servers();
-        let arguments = ["consume", "--json", "--namesrv", &name_servers, "--group", group, "--topic", topic, "--from", "first"];
+        let arguments =
+            ["consume", "--json", "--namesrv", &name_servers, "--group", group, "--topic", topic, "--from", "first"];
         Self { arguments: arguments.map(str::to_owned).to_vec() }
     }
 
@@ -46,6 +47,10 @@ fn executable() -> PathBuf {
     path.pop();
     path.extend(["examples", "mqcat"]);
     path.set_extension(std::env::consts::EXE_EXTENSION);
-    assert!(path.exists(), "{} is missing; `cargo test` without a filter and `cargo build --example mqcat` build it", path.display());
+    assert!(
+        path.exists(),
+        "{} is missing; `cargo test` without a filter and `cargo build --example mqcat` build it",
+        path.display()
+    );
     path
 }

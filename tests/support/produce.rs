@@ -76,7 +76,8 @@ fn send_varied(producer: &Producer, topic: &str, seq: usize) -> Sent {
     for (key, value) in &properties {
         message = message.with_property(key, value);
     }
-    let result = producer.send(&message).unwrap_or_else(|error| panic!("message {seq} to {topic} is not sent: {error}"));
+    let result =
+        producer.send(&message).unwrap_or_else(|error| panic!("message {seq} to {topic} is not sent: {error}"));
     sent(&result, &body, TAGS[seq % TAGS.len()], Some(keys.join(" ")), properties)
 }
 
