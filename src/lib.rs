@@ -88,7 +88,11 @@ mod error;
 mod instance;
 mod producer;
 
-pub use crate::consumer::allocate::{AllocateAveragely, AllocateInput, AllocateMessageQueueStrategy, Members, Share};
+pub use crate::consumer::allocate::{
+    AllocateAveragely, AllocateAveragelyByCircle, AllocateBalanced, AllocateByConfig, AllocateByMachineRoom,
+    AllocateConsistentHash, AllocateInput, AllocateMachineRoomNearby, AllocateMessageQueueStrategy,
+    MachineRoomResolver, Members, Share, ShareIter,
+};
 pub use crate::consumer::event::{ConsumerEvent, RebalanceEvent, RebalanceListener};
 pub use crate::consumer::health::Health;
 pub use crate::consumer::held::QueuePhase;

@@ -4,6 +4,9 @@ use super::{AllocateInput, AllocateMessageQueueStrategy, Share};
 use crate::error::Result;
 
 /// Shares out contiguous blocks of queues. The default of every RocketMQ client.
+///
+/// One member more or less moves every block but the first: about half the queues of a small group, most of a large
+/// one. [`AllocateBalanced`](super::AllocateBalanced) is as even and moves far fewer.
 #[derive(Debug, Clone, Copy, Default)]
 #[doc(alias = "org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely")]
 pub struct AllocateAveragely;
@@ -13,11 +16,12 @@ impl AllocateMessageQueueStrategy for AllocateAveragely {
         "AVG"
     }
 
+    #[inline]
     fn allocate(&self, input: &AllocateInput<'_>) -> Result<Share> {
-        let Some(index) = input.members().index_of(input.current()) else { return Ok(Share::Range(0..0)) };
+        let Some(place) = input.place()? else { return Ok(Share::none()) };
         let (queues, members) = (input.queues().len(), input.members().len());
         let (each, rest) = (queues / members, queues % members);
-        let start = index * each + index.min(rest);
-        Ok(Share::Range(start..start + each + usize::from(index < rest)))
+        let start = place * each + place.min(rest);
+        Ok(Share::range(start..start + each + usize::from(place < rest)))
     }
 }
