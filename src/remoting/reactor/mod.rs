@@ -10,11 +10,13 @@
 //!
 //! A turn takes the operations, looks at what is due, writes what is queued, sleeps until something happens, and reads.
 //! Nothing here is shared or locked, and nothing blocks. Files: `links` opens, reads, writes and closes
-//! connections; `peers` knows the state of each address and dials; `calls` leads each call to its one outcome.
+//! connections; `peers` knows the state of each address, `dial` opens connections to it; `calls` leads each call to its
+//! one outcome.
 //!
 //! The thread is supervised: a panic while one connection is handled closes that connection, and the loop goes on.
 
 mod calls;
+mod dial;
 mod links;
 mod peers;
 
