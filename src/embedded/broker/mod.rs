@@ -32,6 +32,7 @@ mod send_back;
 mod state;
 mod stats;
 mod store;
+mod store_read;
 mod topic_admin;
 mod topic_table;
 

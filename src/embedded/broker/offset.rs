@@ -8,7 +8,7 @@
 
 use super::outbox::Outbox;
 use super::state::{Answer, Call, State, done, refuse};
-use super::store::Boundary;
+use super::store_read::Boundary;
 use crate::message::MessageQueue;
 use crate::protocol::body::ResetOffsetBody;
 use crate::protocol::header::{

@@ -8,7 +8,7 @@
 use super::hold::{Held, TagFilter};
 use super::outbox::Outbox;
 use super::state::{Answer, Call, Refusal, State, refuse};
-use super::store::{ReadAnswer, ReadStatus};
+use super::store_read::{ReadAnswer, ReadStatus};
 use super::topic_table::READ;
 use crate::message::sys_flag::pull::{COMMIT_OFFSET, SUBSCRIPTION, SUSPEND, has};
 use crate::protocol::body::MessageModel;

@@ -49,12 +49,12 @@ pub(crate) fn query(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer
             found.len() < most
         });
     }
-    let Some((position, time, _)) = found.first() else {
+    let (position, time) = found.first().map_or((0, 0), |(position, time, _)| (*position, *time));
+    let head = QueryMessageResponseHeader { index_last_update_timestamp: time, index_last_update_phyoffset: position };
+    if found.is_empty() {
         let remark = format!("no message with key '{}' in topic {}", header.key, header.topic);
-        return refuse(ResponseCode::QUERY_NOT_FOUND, remark);
-    };
-    let head =
-        QueryMessageResponseHeader { index_last_update_timestamp: *time, index_last_update_phyoffset: *position };
+        return Ok(Some(RemotingCommand::response_with(ResponseCode::QUERY_NOT_FOUND, &head).with_remark(remark)));
+    }
     let mut body = Vec::new();
     found.iter().rev().for_each(|(_, _, record)| body.extend_from_slice(record));
     Ok(Some(RemotingCommand::response_with(ResponseCode::SUCCESS, &head).with_body(body.into())))

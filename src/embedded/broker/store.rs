@@ -31,13 +31,6 @@ pub(crate) struct Limits {
     pub(crate) when_full: WhenFull,
 }
 
-/// Most index entries that one read looks at.
-pub(crate) const MAX_SCANNED: usize = 800;
-/// Most messages of one answer, whatever was asked for.
-pub(crate) const MAX_ANSWER_MESSAGES: usize = 32;
-/// Bytes after which an answer takes no further message; the first one always goes out.
-pub(crate) const MAX_ANSWER_BYTES: usize = 256 * 1024;
-
 /// Where the next message of a queue will lie. Valid until anything else is appended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Placement {
@@ -47,77 +40,31 @@ pub(crate) struct Placement {
     pub(crate) slot: u32,
 }
 
-/// How a read ended; the names are those that go into the remark of a pull answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReadStatus {
-    Found,
-    NoMatchedMessage,
-    MessageWasRemoving,
-    OffsetOverflowOne,
-    OffsetOverflowBadly,
-    OffsetTooSmall,
-    NoMessageInQueue,
-    OffsetReset,
-}
-
-impl ReadStatus {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Found => "FOUND",
-            Self::NoMatchedMessage => "NO_MATCHED_MESSAGE",
-            Self::MessageWasRemoving => "MESSAGE_WAS_REMOVING",
-            Self::OffsetOverflowOne => "OFFSET_OVERFLOW_ONE",
-            Self::OffsetOverflowBadly => "OFFSET_OVERFLOW_BADLY",
-            Self::OffsetTooSmall => "OFFSET_TOO_SMALL",
-            Self::NoMessageInQueue => "NO_MESSAGE_IN_QUEUE",
-            Self::OffsetReset => "OFFSET_RESET",
-        }
-    }
-}
-
-/// What a read found.
 #[derive(Debug)]
-pub(crate) struct ReadAnswer {
-    pub(crate) status: ReadStatus,
-    pub(crate) next_offset: i64,
-    pub(crate) min_offset: i64,
-    pub(crate) max_offset: i64,
-    /// The records one behind the other, each as it was stored.
-    pub(crate) records: Vec<u8>,
-}
-
-/// Which end of a run of equal times, or of a gap, a search by time means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Boundary {
-    Lower,
-    Upper,
-}
-
-#[derive(Debug)]
-struct LogEntry {
+pub(super) struct LogEntry {
     position: i64,
-    store_time: i64,
+    pub(super) store_time: i64,
     slot: u32,
     /// Empty once the record was given up before its turn.
-    record: Box<[u8]>,
+    pub(super) record: Box<[u8]>,
 }
 
 #[derive(Debug)]
-struct QueueEntry {
+pub(super) struct QueueEntry {
     /// Sequence number in the log.
     seq: u64,
-    tags_code: i64,
+    pub(super) tags_code: i64,
 }
 
 #[derive(Debug)]
-struct Queue {
+pub(super) struct Queue {
     topic: Arc<str>,
-    min_offset: i64,
-    entries: VecDeque<QueueEntry>,
+    pub(super) min_offset: i64,
+    pub(super) entries: VecDeque<QueueEntry>,
 }
 
 impl Queue {
-    fn max_offset(&self) -> i64 {
+    pub(super) fn max_offset(&self) -> i64 {
         self.min_offset + self.entries.len() as i64
     }
 }
@@ -220,72 +167,6 @@ impl MessageStore {
         });
     }
 
-    /// Reads from a queue that lies within its topic's range; a queue without messages is made by looking at it.
-    pub(crate) fn read(
-        &mut self,
-        topic: &str,
-        queue_id: i32,
-        offset: i64,
-        max_messages: i32,
-        matches: impl Fn(i64) -> bool,
-    ) -> ReadAnswer {
-        let slot = self.open(topic, queue_id);
-        let queue = &self.queues[slot as usize];
-        let (min, max) = (queue.min_offset, queue.max_offset());
-        let answer = |status, next_offset| ReadAnswer {
-            status,
-            next_offset,
-            min_offset: min,
-            max_offset: max,
-            records: Vec::new(),
-        };
-        if max == 0 {
-            return answer(ReadStatus::NoMessageInQueue, 0);
-        }
-        if offset < min {
-            return answer(ReadStatus::OffsetTooSmall, min);
-        }
-        if offset == max {
-            return answer(ReadStatus::OffsetOverflowOne, offset);
-        }
-        if offset > max {
-            return answer(ReadStatus::OffsetOverflowBadly, max);
-        }
-
-        // Below max, so the distance fits the length of the index.
-        let start = (offset - min) as usize;
-        let wanted = usize::try_from(max_messages).unwrap_or(0);
-        // A real broker scans as far as the count asked for; bounded here, because the lock is held meanwhile.
-        let scan = wanted.clamp(MAX_SCANNED, 10 * MAX_SCANNED);
-        let mut taken: Vec<&[u8]> = Vec::new();
-        let (mut bytes, mut scanned, mut matched) = (0, 0, false);
-        for entry in queue.entries.iter().skip(start).take(scan) {
-            if !taken.is_empty() && taken.len() >= wanted.min(MAX_ANSWER_MESSAGES) {
-                break;
-            }
-            if matches(entry.tags_code) {
-                matched = true;
-                let record = &self.log[(entry.seq - self.base_seq) as usize].record;
-                if !taken.is_empty() && bytes + record.len() > MAX_ANSWER_BYTES {
-                    break;
-                }
-                if !record.is_empty() {
-                    bytes += record.len();
-                    taken.push(record);
-                }
-            }
-            scanned += 1;
-        }
-        let status = match (taken.is_empty(), matched) {
-            (false, _) => ReadStatus::Found,
-            (true, true) => ReadStatus::MessageWasRemoving,
-            (true, false) => ReadStatus::NoMatchedMessage,
-        };
-        let mut records = Vec::with_capacity(bytes);
-        taken.iter().for_each(|record| records.extend_from_slice(record));
-        ReadAnswer { records, ..answer(status, offset + scanned) }
-    }
-
     /// The record that starts exactly at `position`.
     pub(crate) fn at_position(&self, position: i64) -> Option<&[u8]> {
         self.seq_at(position).and_then(|seq| self.record(seq))
@@ -306,31 +187,6 @@ impl MessageStore {
     /// The slot under which held pulls of a queue wait, if the queue exists.
     pub(crate) fn slot(&self, topic: &str, queue_id: i32) -> Option<u32> {
         self.by_topic.get(topic)?.get(&queue_id).copied()
-    }
-
-    /// When the first message of a queue was stored.
-    pub(crate) fn earliest_time(&self, topic: &str, queue_id: i32) -> Option<i64> {
-        let queue = self.queue(topic, queue_id)?;
-        queue.entries.front().map(|entry| self.store_time(entry))
-    }
-
-    /// When the message at `offset` was stored.
-    pub(crate) fn time_at(&self, topic: &str, queue_id: i32, offset: i64) -> Option<i64> {
-        let queue = self.queue(topic, queue_id)?;
-        let at = usize::try_from(offset.checked_sub(queue.min_offset)?).ok()?;
-        queue.entries.get(at).map(|entry| self.store_time(entry))
-    }
-
-    /// The offset that belongs to a time; see the table in the sheet on broker behaviour, section 6.4.
-    pub(crate) fn offset_by_time(&self, topic: &str, queue_id: i32, millis: i64, boundary: Boundary) -> i64 {
-        let Some(queue) = self.queue(topic, queue_id) else { return 0 };
-        let offset = match boundary {
-            Boundary::Lower => queue.entries.partition_point(|entry| self.store_time(entry) < millis),
-            Boundary::Upper => {
-                queue.entries.partition_point(|entry| self.store_time(entry) <= millis).saturating_sub(1)
-            }
-        };
-        queue.min_offset + offset as i64
     }
 
     /// Records that carry the key, newest first, until `take` says that it has enough. By hash: look at the key again.
@@ -368,7 +224,18 @@ impl MessageStore {
         self.live
     }
 
-    fn open(&mut self, topic: &str, queue_id: i32) -> u32 {
+    pub(super) fn in_slot(&self, slot: u32) -> &Queue {
+        &self.queues[slot as usize]
+    }
+
+    /// What the log holds for an entry of a queue.
+    pub(super) fn entry(&self, entry: &QueueEntry) -> &LogEntry {
+        // Entries of queues go before those of the log do, so the number is in range.
+        &self.log[(entry.seq - self.base_seq) as usize]
+    }
+
+    /// The slot of a queue, which is made if it does not exist yet.
+    pub(super) fn open(&mut self, topic: &str, queue_id: i32) -> u32 {
         if let Some(slot) = self.slot(topic, queue_id) {
             return slot;
         }
@@ -391,8 +258,8 @@ impl MessageStore {
         slot
     }
 
-    fn queue(&self, topic: &str, queue_id: i32) -> Option<&Queue> {
-        self.slot(topic, queue_id).map(|slot| &self.queues[slot as usize])
+    pub(super) fn queue(&self, topic: &str, queue_id: i32) -> Option<&Queue> {
+        self.slot(topic, queue_id).map(|slot| self.in_slot(slot))
     }
 
     fn seq_at(&self, position: i64) -> Option<u64> {
@@ -403,11 +270,6 @@ impl MessageStore {
     fn record(&self, seq: u64) -> Option<&[u8]> {
         let entry = self.log.get(usize::try_from(seq.checked_sub(self.base_seq)?).ok()?)?;
         (!entry.record.is_empty()).then_some(&*entry.record)
-    }
-
-    fn store_time(&self, entry: &QueueEntry) -> i64 {
-        // Queue entries go before their log entry does, so the number is in range.
-        self.log[(entry.seq - self.base_seq) as usize].store_time
     }
 
     /// Frees a record, then whatever at the head of its queue and of the log is free.

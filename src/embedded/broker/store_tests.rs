@@ -1,4 +1,5 @@
 use super::*;
+use crate::embedded::broker::store_read::{Boundary, MAX_ANSWER_BYTES, ReadStatus};
 
 fn store(bytes: usize, messages: usize, when_full: WhenFull) -> MessageStore {
     MessageStore::new(Limits { bytes, messages, when_full })

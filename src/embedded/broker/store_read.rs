@@ -1,0 +1,152 @@
+//! Reading from the queues of a [`MessageStore`].
+//!
+//! Kept from a real broker (`DefaultMessageStore.getMessage`): the decisions and their order, and what they tell the
+//! reader to ask for next. Everything counts as being in memory: 32 messages or 256 KiB an answer.
+
+use super::store::MessageStore;
+
+/// Most index entries that one read looks at.
+pub(crate) const MAX_SCANNED: usize = 800;
+/// Most messages of one answer, whatever was asked for.
+pub(crate) const MAX_ANSWER_MESSAGES: usize = 32;
+/// Bytes after which an answer takes no further message; the first one always goes out.
+pub(crate) const MAX_ANSWER_BYTES: usize = 256 * 1024;
+
+/// How a read ended; the names are those that go into the remark of a pull answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadStatus {
+    Found,
+    NoMatchedMessage,
+    MessageWasRemoving,
+    OffsetOverflowOne,
+    OffsetOverflowBadly,
+    OffsetTooSmall,
+    NoMessageInQueue,
+    OffsetReset,
+}
+
+impl ReadStatus {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Found => "FOUND",
+            Self::NoMatchedMessage => "NO_MATCHED_MESSAGE",
+            Self::MessageWasRemoving => "MESSAGE_WAS_REMOVING",
+            Self::OffsetOverflowOne => "OFFSET_OVERFLOW_ONE",
+            Self::OffsetOverflowBadly => "OFFSET_OVERFLOW_BADLY",
+            Self::OffsetTooSmall => "OFFSET_TOO_SMALL",
+            Self::NoMessageInQueue => "NO_MESSAGE_IN_QUEUE",
+            Self::OffsetReset => "OFFSET_RESET",
+        }
+    }
+}
+
+/// What a read found.
+#[derive(Debug)]
+pub(crate) struct ReadAnswer {
+    pub(crate) status: ReadStatus,
+    pub(crate) next_offset: i64,
+    pub(crate) min_offset: i64,
+    pub(crate) max_offset: i64,
+    /// The records one behind the other, each as it was stored.
+    pub(crate) records: Vec<u8>,
+}
+
+/// Which end of a run of equal times, or of a gap, a search by time means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Boundary {
+    Lower,
+    Upper,
+}
+
+impl MessageStore {
+    /// Reads from a queue that lies within its topic's range; a queue without messages is made by looking at it.
+    pub(crate) fn read(
+        &mut self,
+        topic: &str,
+        queue_id: i32,
+        offset: i64,
+        max_messages: i32,
+        matches: impl Fn(i64) -> bool,
+    ) -> ReadAnswer {
+        let slot = self.open(topic, queue_id);
+        let queue = self.in_slot(slot);
+        let (min, max) = (queue.min_offset, queue.max_offset());
+        let answer = |status, next_offset| ReadAnswer {
+            status,
+            next_offset,
+            min_offset: min,
+            max_offset: max,
+            records: Vec::new(),
+        };
+        if max == 0 {
+            return answer(ReadStatus::NoMessageInQueue, 0);
+        }
+        if offset < min {
+            return answer(ReadStatus::OffsetTooSmall, min);
+        }
+        if offset == max {
+            return answer(ReadStatus::OffsetOverflowOne, offset);
+        }
+        if offset > max {
+            return answer(ReadStatus::OffsetOverflowBadly, max);
+        }
+
+        // Below max, so the distance fits the length of the index.
+        let start = (offset - min) as usize;
+        let wanted = usize::try_from(max_messages).unwrap_or(0);
+        // A real broker scans as far as the count asked for; bounded here, because the lock is held meanwhile.
+        let scan = wanted.clamp(MAX_SCANNED, 10 * MAX_SCANNED);
+        let mut taken: Vec<&[u8]> = Vec::new();
+        let (mut bytes, mut scanned, mut matched) = (0, 0, false);
+        for entry in queue.entries.iter().skip(start).take(scan) {
+            if !taken.is_empty() && taken.len() >= wanted.min(MAX_ANSWER_MESSAGES) {
+                break;
+            }
+            if matches(entry.tags_code) {
+                matched = true;
+                let record = &self.entry(entry).record;
+                if !taken.is_empty() && bytes + record.len() > MAX_ANSWER_BYTES {
+                    break;
+                }
+                if !record.is_empty() {
+                    bytes += record.len();
+                    taken.push(record);
+                }
+            }
+            scanned += 1;
+        }
+        let status = match (taken.is_empty(), matched) {
+            (false, _) => ReadStatus::Found,
+            (true, true) => ReadStatus::MessageWasRemoving,
+            (true, false) => ReadStatus::NoMatchedMessage,
+        };
+        let mut records = Vec::with_capacity(bytes);
+        taken.iter().for_each(|record| records.extend_from_slice(record));
+        ReadAnswer { records, ..answer(status, offset + scanned) }
+    }
+
+    /// When the first message of a queue was stored.
+    pub(crate) fn earliest_time(&self, topic: &str, queue_id: i32) -> Option<i64> {
+        let queue = self.queue(topic, queue_id)?;
+        queue.entries.front().map(|entry| self.entry(entry).store_time)
+    }
+
+    /// When the message at `offset` was stored.
+    pub(crate) fn time_at(&self, topic: &str, queue_id: i32, offset: i64) -> Option<i64> {
+        let queue = self.queue(topic, queue_id)?;
+        let at = usize::try_from(offset.checked_sub(queue.min_offset)?).ok()?;
+        queue.entries.get(at).map(|entry| self.entry(entry).store_time)
+    }
+
+    /// The offset that belongs to a time; see the table in the sheet on broker behaviour, section 6.4.
+    pub(crate) fn offset_by_time(&self, topic: &str, queue_id: i32, millis: i64, boundary: Boundary) -> i64 {
+        let Some(queue) = self.queue(topic, queue_id) else { return 0 };
+        let offset = match boundary {
+            Boundary::Lower => queue.entries.partition_point(|entry| self.entry(entry).store_time < millis),
+            Boundary::Upper => {
+                queue.entries.partition_point(|entry| self.entry(entry).store_time <= millis).saturating_sub(1)
+            }
+        };
+        queue.min_offset + offset as i64
+    }
+}
