@@ -2,7 +2,7 @@ use crate::support::{Peer, expect_code, peer};
 use rocketmq_sync::EmbeddedCluster;
 use rocketmq_sync::message::MessageQueue;
 use rocketmq_sync::message::id::parse_offset_message_id;
-use rocketmq_sync::protocol::body::{ConsumeStats, GroupList, TopicConfig, TopicStatsTable};
+use rocketmq_sync::protocol::body::{ConsumeStats, GroupList, KVTable, TopicConfig, TopicStatsTable};
 use rocketmq_sync::protocol::header::{
     CreateTopicRequestHeader, DeleteTopicRequestHeader, GetConsumeStatsRequestHeader, GetTopicConfigRequestHeader,
     GetTopicStatsInfoRequestHeader, QueryMessageRequestHeader, QueryTopicConsumeByWhoRequestHeader,
@@ -124,4 +124,15 @@ fn tables_tell_how_far_topics_and_groups_are() {
     let header = QueryTopicConsumeByWhoRequestHeader { topic: "T" };
     let groups = broker.call(RequestCode::QUERY_TOPIC_CONSUME_BY_WHO, &header);
     assert!(GroupList::decode(&groups.body).unwrap().group_list.contains("G"));
+}
+
+#[test]
+fn a_broker_tells_what_it_holds() {
+    let cluster = EmbeddedCluster::builder().topic("T", 2).start().unwrap();
+    let broker = peer(&cluster);
+    broker.send("T", 0, "a", &[]);
+    broker.send("T", 0, "b", &[("DELAY", "18")]);
+    let answer = broker.call_with_body(RequestCode::GET_BROKER_RUNTIME_INFO, "");
+    let table = KVTable::decode(&answer.body).unwrap().table;
+    assert_eq!((&*table["storedMessages"], &*table["delayedMessages"], &*table["connections"]), ("2", "1", "1"));
 }

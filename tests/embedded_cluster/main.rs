@@ -4,6 +4,7 @@
 mod admin;
 mod control;
 mod group;
+mod hostile;
 mod lock;
 mod offset;
 mod pull;

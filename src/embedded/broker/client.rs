@@ -32,19 +32,28 @@ struct CheckClientRequestBody {
     subscription_data: SubscriptionData,
 }
 
+/// Longest client id, group name and topic that are looked at; names that are legal are far shorter.
+const MAX_NAME: usize = 1024;
+/// Longest expression of a subscription.
+const MAX_EXPRESSION: usize = 64 * 1024;
+
 fn with_body(body: Bytes) -> Answer {
     Ok(Some(RemotingCommand::response(ResponseCode::SUCCESS, None).with_body(body)))
 }
 
 pub(crate) fn heartbeat(state: &mut State, call: Call<'_>, out: &mut Outbox) -> Answer {
     let beat = HeartbeatData::decode(&call.command.body)?;
-    let nameless = beat.client_id.is_empty()
-        || beat.producer_data_set.iter().any(|producer| producer.group_name.is_empty())
-        || beat.consumer_data_set.iter().any(|consumer| {
-            consumer.group_name.is_empty() || consumer.subscription_data_set.iter().any(|sub| sub.topic.is_empty())
+    let is_name = |name: &str| (1..=MAX_NAME).contains(&name.len());
+    let is_whole = is_name(&beat.client_id)
+        && beat.producer_data_set.iter().all(|producer| is_name(&producer.group_name))
+        && beat.consumer_data_set.iter().all(|consumer| {
+            let mut subscriptions = consumer.subscription_data_set.iter();
+            is_name(&consumer.group_name)
+                && subscriptions.all(|sub| is_name(&sub.topic) && sub.sub_string.len() <= MAX_EXPRESSION)
         });
-    if nameless {
-        return refuse(ResponseCode::SYSTEM_ERROR, "the heartbeat lacks a client id, a group name or a topic");
+    if !is_whole {
+        let remark = "the heartbeat lacks a client id, a group name or a topic, or one of them is far too long";
+        return refuse(ResponseCode::SYSTEM_ERROR, remark);
     }
     let member = Member {
         client_id: beat.client_id.as_str().into(),
@@ -57,6 +66,9 @@ pub(crate) fn heartbeat(state: &mut State, call: Call<'_>, out: &mut Outbox) -> 
     // A heartbeat of the first kind says nothing of its contents, so it always counts as new.
     let mut changed = fingerprint == 0;
     for consumer in beat.consumer_data_set {
+        if state.group_configs.find(&consumer.group_name).is_none() {
+            continue; // upstream says nothing, too
+        }
         let known = state.fingerprints.insert(consumer.group_name.clone(), fingerprint);
         changed |= known.is_some_and(|known| known != fingerprint);
         let slim = fingerprint != 0 && beat.without_sub;

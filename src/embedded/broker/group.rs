@@ -22,6 +22,9 @@ use std::time::{Duration, Instant};
 /// A member that sent no heartbeat for this long is removed.
 const EXPIRY: Duration = Duration::from_secs(120);
 
+/// Most groups of producers, whose names come unchecked.
+const MOST_PRODUCER_GROUPS: usize = 65_536;
+
 /// One connection of a group.
 #[derive(Debug, Clone)]
 pub(crate) struct Member {
@@ -243,6 +246,11 @@ impl ProducerGroups {
                 members.insert(connection, member);
             }
             None => {
+                if self.groups.len() >= MOST_PRODUCER_GROUPS {
+                    // Nobody needs so many; what such a producer misses are checks of its transactions.
+                    log::warn!("embedded broker: no room for one more producer group, {group} is not registered");
+                    return;
+                }
                 self.groups.insert(group.into(), BTreeMap::from([(connection, member)]));
             }
         }

@@ -102,8 +102,7 @@ impl<T> HoldTable<T> {
         self.by_time.first().map(|(until, _)| *until)
     }
 
-    #[cfg(test)]
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.held.len()
     }
 

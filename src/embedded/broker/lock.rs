@@ -10,6 +10,9 @@ use crate::message::MessageQueue;
 use crate::protocol::body::{LockBatchRequestBody, LockBatchResponseBody};
 use crate::protocol::{RemotingCommand, ResponseCode};
 
+/// Longest name that is looked at; legal ones are far shorter.
+const MAX_NAME: usize = 1024;
+
 pub(crate) fn lock(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer {
     let body = read(call)?;
     let now = state.now();
@@ -27,12 +30,13 @@ pub(crate) fn unlock(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answe
 
 fn read(call: Call<'_>) -> Result<LockBatchRequestBody, Refusal> {
     let body = LockBatchRequestBody::decode(&call.command.body)?;
-    if body.client_id.is_empty() || body.consumer_group.is_empty() {
+    let is_name = |name: &str| (1..=MAX_NAME).contains(&name.len());
+    if !is_name(&body.client_id) || !is_name(&body.consumer_group) {
         return refuse(ResponseCode::SYSTEM_ERROR, "a queue lock needs a client id and a consumer group");
     }
     Ok(body)
 }
 
 fn is_whole(queue: &MessageQueue) -> bool {
-    !queue.topic().is_empty() && !queue.broker_name().is_empty()
+    [queue.topic(), queue.broker_name()].iter().all(|name| (1..=MAX_NAME).contains(&name.len()))
 }

@@ -95,6 +95,7 @@ fn handler(code: RequestCode) -> Option<Handler> {
         RequestCode::GET_ALL_SUBSCRIPTIONGROUP_CONFIG => group_admin::all,
         RequestCode::GET_TOPIC_STATS_INFO => stats::topic,
         RequestCode::GET_CONSUME_STATS => stats::consume,
+        RequestCode::GET_BROKER_RUNTIME_INFO => stats::runtime_info,
         RequestCode::QUERY_TOPIC_CONSUME_BY_WHO => stats::groups_of_topic,
         RequestCode::QUERY_TOPICS_BY_CONSUMER => stats::topics_of_group,
         RequestCode::QUERY_SUBSCRIPTION_BY_CONSUMER => stats::subscription,
@@ -228,6 +229,9 @@ impl Broker {
     pub(crate) fn create_topic(&self, name: &str, queues: i32) -> Result<()> {
         let mut guarded = self.shared.guarded.lock();
         let state = &mut guarded.state;
+        if state.topics.is_system(name) {
+            return Err(Error::new(ErrorKind::Config, format!("topic '{name}' belongs to the system; choose another")));
+        }
         let made = state.topics.put(Topic::new(name, queues, READ_WRITE));
         if made.is_none() && state.topics.get(name).is_none() {
             return Err(Error::new(ErrorKind::Busy, format!("embedded broker {} takes no more topics", self.name())));

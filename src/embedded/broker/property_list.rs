@@ -3,6 +3,9 @@
 use crate::message::properties;
 use std::borrow::Cow;
 
+/// Most words of a message's keys that are indexed; upstream indexes all.
+const MAX_KEYS: usize = 128;
+
 /// Names and values in their order, each name once. Values are borrowed from the request as long as they stay.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PropertyList<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
@@ -57,7 +60,7 @@ impl<'a> FromIterator<(&'a str, &'a str)> for PropertyList<'a> {
 /// The keys under which a message with these properties can be found.
 pub(crate) fn index_keys<'p>(property: impl Fn(&str) -> Option<&'p str>) -> impl Iterator<Item = &'p str> {
     let words = property(properties::KEYS).unwrap_or_default().split(' ').filter(|word| !word.is_empty());
-    property(properties::UNIQ_KEY).into_iter().chain(words)
+    property(properties::UNIQ_KEY).into_iter().chain(words.take(MAX_KEYS))
 }
 
 #[cfg(test)]

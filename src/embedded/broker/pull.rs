@@ -21,6 +21,9 @@ use std::time::Duration;
 /// Longest time for which a pull is held, whatever it asks for.
 const LONGEST_HOLD: Duration = Duration::from_secs(3600);
 
+/// Most bytes of fields that a pull may have to be held.
+const MAX_HELD_REQUEST: usize = 64 * 1024;
+
 /// A pull that waits: all that is needed to run it again.
 #[derive(Debug)]
 pub(crate) struct HeldPull {
@@ -53,7 +56,11 @@ pub(crate) fn pull(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer 
         log::error!("embedded broker {}: no room for more offsets; one of group {group} is lost", state.config.name);
     }
     let code = code(&found.read, header.queue_offset);
-    let may_wait = has(header.sys_flag, SUSPEND) && !call.command.is_oneway();
+    // What waits keeps its whole frame in memory, so a frame that carries more than a pull is not kept.
+    let is_small = call.command.body.is_empty()
+        && call.command.remark.is_none()
+        && call.command.ext_fields.raw().1.len() <= MAX_HELD_REQUEST;
+    let may_wait = has(header.sys_flag, SUSPEND) && !call.command.is_oneway() && is_small;
     if code != ResponseCode::PULL_NOT_FOUND || !may_wait {
         return Ok(Some(answer(code, found)));
     }

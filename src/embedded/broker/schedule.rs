@@ -86,8 +86,7 @@ impl Schedule {
         self.waiting.pop().map(|Reverse((_, _, position))| position)
     }
 
-    #[cfg(test)]
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
 }

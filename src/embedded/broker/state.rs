@@ -108,6 +108,8 @@ pub(crate) struct State {
     pub(crate) store: MessageStore,
     pub(crate) offsets: OffsetTable,
     pub(crate) schedule: Schedule,
+    /// When the broker was made, by the wall clock.
+    pub(crate) boot_millis: i64,
     // What follows is lost when the broker restarts.
     pub(crate) connections: HashMap<u64, ConnectionHandle>,
     pub(crate) consumers: ConsumerGroups,
@@ -135,6 +137,7 @@ impl State {
             store: MessageStore::new(config.limits),
             offsets: OffsetTable::new(MOST_OFFSETS),
             schedule: Schedule::default(),
+            boot_millis: config.clock.wall_millis(),
             connections: HashMap::new(),
             consumers: ConsumerGroups::default(),
             producers: ProducerGroups::default(),

@@ -1,18 +1,21 @@
 //! GET_TOPIC_STATS_INFO (202), GET_CONSUME_STATS (208), QUERY_TOPIC_CONSUME_BY_WHO (300), QUERY_TOPICS_BY_CONSUMER (343),
-//! QUERY_SUBSCRIPTION_BY_CONSUMER (345).
+//! QUERY_SUBSCRIPTION_BY_CONSUMER (345), GET_BROKER_RUNTIME_INFO (28).
 //!
 //! Kept from a real broker: which topics and queues a table lists; a group without offset shows 0; the pull offset is
-//! never behind the committed one. Left out: rates, which are always 0.
+//! never behind the committed one. Left out: rates, which are always 0; most of what a broker tells of itself, which is
+//! free-form.
 
 use super::outbox::Outbox;
 use super::state::{Answer, Call, State, refuse};
 use crate::message::MessageQueue;
-use crate::protocol::body::{self, ConsumeStats, GroupList, OffsetWrapper, TopicList, TopicOffset, TopicStatsTable};
+use crate::protocol::body::{
+    self, ConsumeStats, GroupList, KVTable, OffsetWrapper, TopicList, TopicOffset, TopicStatsTable,
+};
 use crate::protocol::header::{
     GetConsumeStatsRequestHeader, GetTopicStatsInfoRequestHeader, QuerySubscriptionByConsumerRequestHeader,
     QueryTopicConsumeByWhoRequestHeader, QueryTopicsByConsumerRequestHeader,
 };
-use crate::protocol::{RemotingCommand, ResponseCode, SubscriptionData};
+use crate::protocol::{RemotingCommand, ResponseCode, SubscriptionData, VERSION};
 use bytes::Bytes;
 use serde::Serialize;
 use std::sync::Arc;
@@ -96,4 +99,21 @@ pub(crate) fn subscription(state: &mut State, call: Call<'_>, _: &mut Outbox) ->
     let topic = header.topic.unwrap_or_default();
     let found = state.consumers.get(header.group).and_then(|group| group.subscription(topic));
     with_body(body::encode(&QuerySubscriptionResponseBody { group: header.group, subscription_data: found, topic }))
+}
+
+pub(crate) fn runtime_info(state: &mut State, _: Call<'_>, _: &mut Outbox) -> Answer {
+    let pairs = [
+        ("brokerVersionDesc", "V5_3_3".to_owned()),
+        ("brokerVersion", VERSION.to_string()),
+        ("brokerActive", "true".to_owned()),
+        ("bootTimestamp", state.boot_millis.to_string()),
+        ("msgPutTotalTodayNow", state.store.appended().to_string()),
+        ("storedMessages", state.store.messages().to_string()),
+        ("storedBytes", state.store.bytes().to_string()),
+        ("delayedMessages", state.schedule.len().to_string()),
+        ("heldPulls", state.holds.len().to_string()),
+        ("connections", state.connections.len().to_string()),
+    ];
+    let table = pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    with_body(KVTable { table }.encode())
 }

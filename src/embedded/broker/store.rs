@@ -219,6 +219,11 @@ impl MessageStore {
         self.bytes
     }
 
+    /// Number of messages taken so far.
+    pub(crate) fn appended(&self) -> u64 {
+        self.base_seq + self.log.len() as u64
+    }
+
     /// Number of records held.
     pub(crate) fn messages(&self) -> usize {
         self.live
