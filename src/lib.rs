@@ -99,7 +99,8 @@ pub use crate::consumer::held::QueuePhase;
 pub use crate::consumer::listener::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently,
 };
-pub use crate::consumer::push::{PushConsumer, PushConsumerBuilder, QueueState, ShutdownReport};
+pub use crate::consumer::push::{PushConsumer, PushConsumerBuilder, ShutdownReport};
+pub use crate::consumer::queue_state::QueueState;
 pub use crate::consumer::rebalance::start_offset::ConsumeFromWhere;
 pub use crate::embedded::{EmbeddedCluster, EmbeddedClusterBuilder, WhenFull};
 pub use crate::error::{Error, ErrorKind, Result};

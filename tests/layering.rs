@@ -29,9 +29,14 @@ const CONSUMER_ARROWS: &[(&str, &[&str])] = &[
     ("process_queue", &[]),
     ("allocate", &[]),
     ("held", &["process_queue"]),
+    ("queue_state", &["held"]),
+    ("health", &["event", "queue_state"]),
     ("offset", &["held"]),
     ("rebalance", &["allocate", "held", "offset"]),
-    ("push", &["listener", "event", "process_queue", "allocate", "held", "offset", "rebalance"]),
+    (
+        "push",
+        &["listener", "event", "process_queue", "allocate", "held", "queue_state", "health", "offset", "rebalance"],
+    ),
 ];
 
 /// Files that may be longer than [`LONGEST`] lines before their tests, each with its reason.

@@ -1,7 +1,7 @@
 //! Problems that last: which there are now, which are new. And what a liveness probe wants to know.
 
 use super::event::ConsumerEvent;
-use super::push::QueueState;
+use super::queue_state::QueueState;
 use crate::protocol::SubscriptionData;
 use crate::sync::{Mutex, Rank};
 use std::collections::BTreeMap;

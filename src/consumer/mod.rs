@@ -8,4 +8,5 @@ pub(crate) mod listener;
 pub(crate) mod offset;
 pub(crate) mod process_queue;
 pub(crate) mod push;
+pub(crate) mod queue_state;
 pub(crate) mod rebalance;

@@ -65,7 +65,12 @@ impl ClientInstance {
             waker.clone(),
             executor.clone(),
         ));
-        let remoting_config = RemotingConfig { connect_timeout: config.connect_timeout, ..Default::default() };
+        let remoting_config = RemotingConfig {
+            connect_timeout: config.connect_timeout,
+            // A broker that is back should be read within seconds.
+            backoff_max: Duration::from_secs(2),
+            ..Default::default()
+        };
         let remoting = RemotingClient::start("rmq", remoting_config, processor)?;
         let api = Arc::new(Api::new(remoting, config));
         let addresses = config.name_server_list()?;

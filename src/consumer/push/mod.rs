@@ -16,12 +16,12 @@ mod stop;
 mod watch;
 
 pub use config::PushConsumerBuilder;
-pub use describe::QueueState;
 pub use stop::ShutdownReport;
 
 use crate::consumer::health::{Health, Problems};
 use crate::consumer::held::HeldTable;
 use crate::consumer::process_queue::Limits;
+use crate::consumer::queue_state::QueueState;
 use crate::consumer::rebalance::Rebalancer;
 use crate::error::Result;
 use crate::instance::role::ConsumerRole;

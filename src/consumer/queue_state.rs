@@ -1,0 +1,105 @@
+//! One queue that a consumer holds, as its user sees it.
+
+use super::held::{HeldQueue, QueuePhase};
+use crate::message::MessageQueue;
+use std::time::Duration;
+
+/// One queue that a consumer holds, as it stood when it was asked for.
+#[derive(Debug, Clone)]
+pub struct QueueState {
+    queue: MessageQueue,
+    epoch: u64,
+    phase: QueuePhase,
+    held_for: Duration,
+    next_offset: i64,
+    commit_offset: Option<i64>,
+    stored_offset: Option<i64>,
+    cached_messages: usize,
+    cached_bytes: u64,
+    since_pull: Option<Duration>,
+    since_progress: Option<Duration>,
+    standing_still: Option<String>,
+}
+
+impl QueueState {
+    /// The queue.
+    pub fn queue(&self) -> &MessageQueue {
+        &self.queue
+    }
+
+    /// The number of this ownership; each one of a consumer has another.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Where the ownership stands.
+    pub fn phase(&self) -> QueuePhase {
+        self.phase
+    }
+
+    /// How long the queue has been ours.
+    pub fn held_for(&self) -> Duration {
+        self.held_for
+    }
+
+    /// The offset that the next pull asks for.
+    pub fn next_offset(&self) -> i64 {
+        self.next_offset
+    }
+
+    /// The lowest offset that is not finished; `None` while the start is not known.
+    pub fn commit_offset(&self) -> Option<i64> {
+        self.commit_offset
+    }
+
+    /// The last offset that the broker confirmed to have stored for us.
+    pub fn committed_offset(&self) -> Option<i64> {
+        self.stored_offset
+    }
+
+    /// Messages pulled and not finished.
+    pub fn cached_messages(&self) -> usize {
+        self.cached_messages
+    }
+
+    /// Bytes of their bodies.
+    pub fn cached_bytes(&self) -> u64 {
+        self.cached_bytes
+    }
+
+    /// Time since the last pull was sent.
+    pub fn since_pull(&self) -> Option<Duration> {
+        self.since_pull
+    }
+
+    /// Time since messages were last finished.
+    pub fn since_progress(&self) -> Option<Duration> {
+        self.since_progress
+    }
+
+    /// Why the queue stands still, when it does.
+    pub fn standing_still(&self) -> Option<&str> {
+        self.standing_still.as_deref()
+    }
+}
+
+impl HeldQueue {
+    pub(crate) fn state(&self) -> QueueState {
+        let cached = self.process().map(|process| process.cached()).unwrap_or_default();
+        let progress = self.with_progress(|progress| progress.clone());
+        QueueState {
+            queue: self.queue.clone(),
+            epoch: self.epoch,
+            phase: self.phase(),
+            held_for: self.since().elapsed(),
+            next_offset: progress.next_offset,
+            commit_offset: self.commit_offset(),
+            stored_offset: progress.stored,
+            cached_messages: cached.messages,
+            cached_bytes: cached.bytes,
+            since_pull: progress.last_pull.map(|at| at.elapsed()),
+            since_progress: progress.last_progress.map(|at| at.elapsed()),
+            standing_still: progress.standing,
+        }
+    }
+}
