@@ -27,6 +27,11 @@ pub fn spawn_named(name: &str, f: impl FnOnce() + Send + 'static) -> Result<Join
     })
 }
 
+/// Whether the calling thread is one of this crate's, so that user code on it must not wait for its end.
+pub fn is_service_thread() -> bool {
+    std::thread::current().name().is_some_and(|name| name.starts_with("rmq-"))
+}
+
 /// Runs `f` and turns a panic into its text.
 ///
 /// What `f` shared with others must be whole after a panic; the locks of [`crate::sync`] have no poison.

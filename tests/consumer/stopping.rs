@@ -1,7 +1,9 @@
 //! The stop: what is finished, stored, reported.
 
 use crate::support::*;
-use rocketmq_sync::{ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageExt, PushConsumer};
+use rocketmq_sync::{
+    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageExt, PushConsumer, RebalanceEvent, RebalanceListener,
+};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, OnceLock};
 use std::time::Duration;
@@ -85,6 +87,28 @@ fn a_stop_from_a_listener_neither_blocks_nor_loses() {
     let report = consumer.get().unwrap().shutdown(LONG);
     assert!(report.is_clean(), "{report:?}");
     assert_eq!(report.consumed(), 1);
+}
+
+/// Stops its consumer as soon as a queue is assigned.
+struct StopOnAssignment(Arc<OnceLock<PushConsumer>>, std::sync::mpsc::Sender<bool>);
+
+impl RebalanceListener for StopOnAssignment {
+    fn assigned(&self, _: &RebalanceEvent) {
+        wait_until("the test has stored the consumer", || self.0.get().is_some());
+        let _ = self.1.send(self.0.get().unwrap().shutdown(LONG).is_clean());
+    }
+}
+
+#[test]
+fn a_stop_from_a_rebalance_listener_neither_blocks_nor_panics() {
+    let cluster = cluster("orders", 1);
+    let consumer: Arc<OnceLock<PushConsumer>> = Arc::default();
+    let (sender, seen) = channel();
+    let (listener, _) = recording(accept);
+    let builder = builder(&cluster, "g", "orders").rebalance_listener(StopOnAssignment(consumer.clone(), sender));
+    consumer.set(builder.listener(listener).start().unwrap()).unwrap();
+    assert!(!seen.recv_timeout(LONG).unwrap(), "the round itself was still running");
+    assert!(consumer.get().unwrap().shutdown(LONG).is_clean());
 }
 
 #[test]

@@ -140,11 +140,6 @@ impl ConcurrentConsumeService {
         // Each one is waited for, also behind one that is late.
         self.workers.iter().filter(|worker| !worker.join(deadline)).count() == 0
     }
-
-    /// Whether the calling thread is a worker, inside a listener.
-    pub(crate) fn is_worker(&self) -> bool {
-        self.workers.iter().any(JoinGuard::is_current)
-    }
 }
 
 impl Budget {

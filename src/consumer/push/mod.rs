@@ -204,10 +204,11 @@ impl PushConsumer {
     }
 
     /// Stops: takes no new messages, gives running listeners until `timeout`, stores the offsets, leaves the group,
-    /// ends the threads. A second call returns the report of the first. From a listener of this consumer it starts the
-    /// stop, which then waits for that listener, and returns at once with a report that is not clean.
+    /// ends the threads. A second call returns the report of the first. On a thread of this crate, that is inside a
+    /// listener, it starts the stop, which then waits for that listener too, and returns at once with a report that is
+    /// not clean.
     pub fn shutdown(&self, timeout: Duration) -> ShutdownReport {
-        if self.core.service.is_worker() {
+        if crate::thread::is_service_thread() {
             let stop = self.stop.clone();
             let begun = crate::thread::spawn_named("rmq-stop", move || {
                 stop.run(timeout);
