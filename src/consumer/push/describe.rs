@@ -43,10 +43,12 @@ impl Core {
             };
             (held.queue.clone(), info)
         });
+        // Collected first: inside the literal the guard of the subscriptions would be held while queues are locked.
+        let mq_table = queues.collect();
         ConsumerRunningInfo {
             properties: properties.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
             subscription_set: self.subscriptions.read().values().map(|data| (**data).clone()).collect(),
-            mq_table: queues.collect(),
+            mq_table,
             ..Default::default()
         }
     }
