@@ -212,6 +212,7 @@ fn a_wrong_command_line_ends_with_code_2_and_one_line_that_names_the_option() {
         (&["--mode", "sideways"], "--mode"),
         (&["--model", "none"], "--model"),
         (&["--strategy", "GREED"], "--strategy"),
+        (&["--strategy", "MACHINE_ROOM"], "--strategy"),
         (&["--fail-every", "0"], "--fail-every"),
         (&["--count", "-1"], "--count"),
         (&["--duration", "0"], "--duration"),
@@ -380,6 +381,15 @@ fn a_message_that_asks_for_a_retry_comes_back_under_its_own_topic() {
     assert_eq!(with("retry", 0).len(), 2);
     assert_eq!(with("retry", 0), with("ok", 1));
     assert_eq!(with("ok", 0).len(), 8);
+}
+
+#[test]
+fn every_strategy_that_can_be_named_shares_out_the_queues() {
+    let cluster = cluster();
+    for strategy in ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "BALANCED_STICKY"] {
+        let mut consumer = consume(&cluster, &["--group", strategy, "--strategy", strategy]);
+        while consumer.next("assigned")["owned"].as_u64() < Some(4) {}
+    }
 }
 
 #[test]

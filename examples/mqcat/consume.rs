@@ -5,10 +5,11 @@ use crate::consume_options::{self, ConsumeOptions};
 use crate::events::{Started, Stopped};
 use crate::failure::Failure;
 use crate::printer::{Printer, QueueLines, Wish};
+use crate::strategy;
 use crossbeam::channel::{Receiver, after, bounded, never, select};
 use rocketmq_sync::{
-    AllocateAveragely, ConsumeConcurrentlyContext, ConsumerEvent, Error, ErrorKind, MessageExt, PushConsumer,
-    PushConsumerBuilder, QueuePhase, ShutdownReport,
+    ConsumeConcurrentlyContext, ConsumerEvent, Error, ErrorKind, MessageExt, PushConsumer, PushConsumerBuilder,
+    QueuePhase, ShutdownReport,
 };
 use std::sync::Arc;
 use std::thread;
@@ -100,27 +101,15 @@ fn builder(options: &ConsumeOptions, printer: &Arc<Printer>) -> Result<PushConsu
     for (option, key, value) in &options.items {
         builder = builder.set(key, value).map_err(|error| Failure::option(option, error))?;
     }
-    builder = with_strategy(builder, &options.strategy)?;
     let (of_messages, of_problems) = (Arc::clone(printer), Arc::clone(printer));
     Ok(builder
         .consume_from(options.from)
+        .allocate_strategy(strategy::named(&options.strategy)?)
         .listener(move |messages: &[MessageExt], context: &mut ConsumeConcurrentlyContext| {
             of_messages.consume(messages, context)
         })
         .rebalance_listener(QueueLines(Arc::clone(printer)))
         .event_listener(move |event: &ConsumerEvent| of_problems.problem(event)))
-}
-
-/// The allocation strategy of this wire name.
-fn with_strategy(builder: PushConsumerBuilder, name: &str) -> Result<PushConsumerBuilder, Failure> {
-    match name {
-        "AVG" => Ok(builder.allocate_strategy(AllocateAveragely)),
-        "AVG_BY_CIRCLE" | "CONSISTENT_HASH" | "BALANCED_STICKY" => Err(Failure::NotYet(format!("--strategy {name}"))),
-        "CONFIG" | "MACHINE_ROOM" | "MACHINE_ROOM_NEARBY" => {
-            Err(Failure::option("strategy", format!("{name} needs settings that no option carries")))
-        }
-        other => Err(Failure::option("strategy", format!("no allocation strategy is named {other:?}"))),
-    }
 }
 
 /// What the library finds wrong with an item, under the name of the option that set it.

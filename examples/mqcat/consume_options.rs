@@ -20,7 +20,7 @@ Joins a consumer group and prints each message; a message counts as consumed onc
                               timestamp:YYYYMMDDHHMMSS (UTC)
   --mode MODE                 concurrent (default); orderly and by-key: not yet
   --model MODEL               clustering (default); broadcasting: not yet
-  --strategy NAME             allocation strategy by its wire name (default: AVG)
+  --strategy NAME             allocation strategy: AVG (default), AVG_BY_CIRCLE, CONSISTENT_HASH, BALANCED_STICKY
   --threads N                 threads that run the listener
   --batch N                   messages a listener call gets at most
   --client-id-suffix TEXT     last part of the client id

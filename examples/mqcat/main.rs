@@ -20,6 +20,7 @@ mod output;
 mod printer;
 mod produce;
 mod produce_options;
+mod strategy;
 
 use failure::Failure;
 use lexopt::prelude::*;
