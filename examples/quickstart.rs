@@ -82,24 +82,24 @@ fn run(name_servers: Option<String>) -> Result<bool, Box<dyn Error>> {
 
     let mut show = Show::new(began);
     let producer = Producer::builder("rocketmq-sync-quickstart-producer").name_servers(&name_servers).start()?;
-    // The first message makes the topic where the cluster creates topics on demand.
-    producer.send(&show.ledger.message(0))?;
-    let mut queues = producer.publish_queues(TOPIC)?;
-    queues.sort();
+    let (queues, first) = make_topic(&producer, &show.ledger)?;
 
     let join = |name, show: &Show| Member::join(name, &name_servers, &show.ledger.run, &show.sender);
+    let mut change = Instant::now();
     let mut members = vec![join("A", &show)?, join("B", &show)?];
-    show.after_change("two consumers join", &members, &queues);
+    show.after_change(change, "two consumers join", &members, &queues);
 
-    let sending = send_the_rest(producer, &show.ledger);
+    let sending = send_the_rest(producer, &show.ledger, first);
     show.until_seen(MESSAGES / 4);
+    change = Instant::now();
     members.push(join("C", &show)?);
-    show.after_change("a third one joins", &members, &queues);
+    show.after_change(change, "a third one joins", &members, &queues);
 
     show.until_seen(MESSAGES / 2);
+    change = Instant::now();
     let report = members.remove(0).consumer.shutdown(PATIENCE);
     let left = format!("A leaves: it consumed {}, and leaves {} uncommitted", report.consumed(), report.uncommitted());
-    show.after_change(&left, &members, &queues);
+    show.after_change(change, &left, &members, &queues);
 
     while !show.until(|_| sending.is_finished()) {}
     let failures = sending.join().map_err(|_| "the sending thread panicked")?;
@@ -112,16 +112,29 @@ fn run(name_servers: Option<String>) -> Result<bool, Box<dyn Error>> {
     Ok(show.summary(failures, lag, uncommitted))
 }
 
-/// Sends everything but the first message, evenly in time. Gives back how many could not be sent.
-fn send_the_rest(producer: Producer, ledger: &Ledger) -> JoinHandle<u64> {
-    let messages: Vec<Message> = (1..MESSAGES).map(|number| ledger.message(number)).collect();
+/// Sends the first messages, one to each broker: where the cluster creates topics on demand, each broker makes its queues
+/// at its first message. Gives back the queues of the topic, and how many messages it sent.
+fn make_topic(producer: &Producer, ledger: &Ledger) -> rocketmq_sync::Result<(Vec<MessageQueue>, u64)> {
+    let mut queues = producer.publish_queues(TOPIC)?;
+    queues.sort();
+    let mut sent = 0;
+    for of_broker in queues.chunk_by(|a, b| a.broker_name() == b.broker_name()) {
+        producer.send_to_queue(&ledger.message(sent), &of_broker[0])?;
+        sent += 1;
+    }
+    Ok((queues, sent))
+}
+
+/// Sends the messages from number `first` on, evenly in time. Gives back how many could not be sent.
+fn send_the_rest(producer: Producer, ledger: &Ledger, first: u64) -> JoinHandle<u64> {
+    let messages: Vec<Message> = (first..MESSAGES).map(|number| ledger.message(number)).collect();
     thread::spawn(move || {
         let began = Instant::now();
         let mut failures = 0;
-        for (number, message) in (1..).zip(&messages) {
-            thread::sleep((Duration::from_secs(number) / RATE as u32).saturating_sub(began.elapsed()));
+        for (turn, message) in (0..).zip(&messages) {
+            thread::sleep((Duration::from_secs(turn) / RATE as u32).saturating_sub(began.elapsed()));
             if let Err(error) = producer.send(message) {
-                eprintln!("message {number} could not be sent: {error}");
+                eprintln!("message {} could not be sent: {error}", first + turn);
                 failures += 1;
             }
         }
@@ -285,13 +298,12 @@ impl Show {
     }
 
     /// Waits until the members hold all queues, each queue once and as evenly as can be, and shows who holds what.
-    fn after_change(&mut self, what: &str, members: &[Member], queues: &[MessageQueue]) {
+    fn after_change(&mut self, since: Instant, what: &str, members: &[Member], queues: &[MessageQueue]) {
         println!("{}  {what}", self.time());
-        let since = Instant::now();
         self.next_line = since + PATIENCE;
         self.until(|_| shared_out(members, queues) || since.elapsed() >= PATIENCE);
         let outcome = if shared_out(members, queues) { "shared out within" } else { "not shared out evenly after" };
-        println!("          {outcome} {:.0?}\n", since.elapsed());
+        println!("          {outcome} {} ms\n", since.elapsed().as_millis());
         show_table(members, queues);
         self.next_line = Instant::now() + PROGRESS;
     }

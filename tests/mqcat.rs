@@ -1,89 +1,37 @@
 //! Drives `mqcat` as scripts do: as a process, by its options, output lines, signals and exit codes.
 
-use crossbeam::channel::{Receiver, bounded, unbounded};
+use crossbeam::channel::{Receiver, unbounded};
+use processes::{Outcome, PATIENCE, example, finish};
 use rocketmq_sync::EmbeddedCluster;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 // Moments are parsed without a process; their tests run here.
 #[allow(dead_code, reason = "the tool uses the rest of the module")]
 #[path = "../examples/mqcat/moment.rs"]
 mod moment;
-
-/// Longer than anything here takes, unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The tool, built if need be: Cargo builds examples for a full `cargo test` only.
-fn tool() -> &'static PathBuf {
-    static TOOL: OnceLock<PathBuf> = OnceLock::new();
-    TOOL.get_or_init(|| {
-        let test = std::env::current_exe().expect("the path of this test");
-        let profile_folder = test.parent().and_then(|deps| deps.parent()).expect("the folder of the build");
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--example", "mqcat"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-        if !cfg!(debug_assertions) {
-            build.arg("--release");
-        }
-        assert!(build.status().expect("cargo runs").success(), "the example mqcat does not build");
-        profile_folder.join("examples").join("mqcat")
-    })
-}
+mod processes;
 
 fn mqcat(args: &[&str]) -> Command {
-    let mut command = Command::new(tool());
+    let mut command = Command::new(example("mqcat"));
     command.args(args).env_remove("NAMESRV_ADDR").env_remove("RUST_LOG");
     command
 }
 
-/// What a run to the end left: exit code, standard output, standard error.
-struct Outcome {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Outcome {
-    fn events(&self) -> Vec<Value> {
-        self.out.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
-    }
+fn events(outcome: &Outcome) -> Vec<Value> {
+    outcome.out.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
 }
 
 #[track_caller]
 fn run(args: &[&str]) -> Outcome {
-    let child =
-        mqcat(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("mqcat starts");
-    finish(child)
-}
-
-/// Waits for the end, and kills what does not come to one.
-#[track_caller]
-fn finish(mut child: Child) -> Outcome {
-    fn read(from: Option<impl Read + Send + 'static>) -> Receiver<String> {
-        let (sender, text) = bounded(1);
-        thread::spawn(move || {
-            let mut all = String::new();
-            if let Some(mut from) = from {
-                from.read_to_string(&mut all).expect("output is UTF-8");
-            }
-            sender.send(all).ok();
-        });
-        text
-    }
-    let (out, err) = (read(child.stdout.take()), read(child.stderr.take()));
-    // The pipes end when the process does.
-    let Ok(out) = out.recv_timeout(PATIENCE) else {
-        child.kill().ok();
-        panic!("mqcat still runs; standard error: {:?}", err.recv());
-    };
-    let err = err.recv_timeout(PATIENCE).expect("standard error ends with standard output");
-    Outcome { code: child.wait().expect("the exit status").code(), out, err }
+    finish(
+        mqcat(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("mqcat starts"),
+    )
 }
 
 /// A running `mqcat ... --json`, killed on drop.
@@ -272,7 +220,7 @@ fn what_was_produced_is_consumed_with_everything_on_it() {
     let args = ["--count", "20", "--size", "64", "--tags", "new", "--keys", "k-{}", "--property", "colour=blue"];
     let outcome = produce(&cluster, &args);
     assert_eq!(outcome.code, Some(0), "{}", outcome.err);
-    let events = outcome.events();
+    let events = events(&outcome);
     let sent = named(&events, "sent");
     assert_eq!(
         sent.iter().map(|event| event["seq"].as_u64()).collect::<Vec<_>>(),
@@ -423,7 +371,7 @@ fn each_way_to_produce_goes_where_it_says() {
     let queues_of = |args: &[&str]| -> Vec<Value> {
         let outcome = produce(&cluster, args);
         assert_eq!(outcome.code, Some(0), "{args:?}: {}", outcome.err);
-        named(&outcome.events(), "sent").iter().map(|event| event["queue"].clone()).collect()
+        named(&events(&outcome), "sent").iter().map(|event| event["queue"].clone()).collect()
     };
     assert_eq!(queues_of(&["--count", "3", "--queue", "2"]), [2, 2, 2]);
     let sharded = queues_of(&["--count", "5", "--sharding-key", "customer-7"]);
@@ -439,7 +387,7 @@ fn each_way_to_produce_goes_where_it_says() {
 fn a_batch_reports_each_message_at_its_own_offset() {
     let cluster = cluster();
     let outcome = produce(&cluster, &["--count", "3", "--batch", "3"]);
-    let events = outcome.events();
+    let events = events(&outcome);
     let offsets: Vec<_> = named(&events, "sent").iter().map(|event| event["offset"].as_i64()).collect();
     assert_eq!(offsets, [Some(0), Some(1), Some(2)]);
     let ids: BTreeSet<_> = named(&events, "sent").iter().map(|event| event["msg_id"].to_string()).collect();
@@ -471,7 +419,7 @@ fn a_message_that_cannot_be_sent_is_a_failed_event_and_exit_code_1() {
     let cluster = cluster();
     let outcome = produce(&cluster, &["--size", "5000000"]);
     assert_eq!(outcome.code, Some(1), "{}", outcome.err);
-    let events = outcome.events();
+    let events = events(&outcome);
     assert_eq!(events[0]["event"], "failed");
     assert_eq!(events[0]["seq"], 0);
     assert!(events[0]["error"].as_str().is_some_and(|text| !text.is_empty()));
