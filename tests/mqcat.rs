@@ -150,8 +150,14 @@ fn a_wrong_command_line_ends_with_code_2_and_one_line_that_names_the_option() {
     assert_refused(&["consume", "--group", "g", "--namesrv", "127.0.0.1:1"], "--topic");
     assert_refused(&["consume", "--group", "g", "--topic", "t"], "--namesrv");
     assert_refused(&["produce", "--namesrv", "127.0.0.1:1"], "--topic");
+    assert_refused(&["consume", "--group", "g", "--topic", "t", "--namesrv", "nowhere"], "--namesrv");
+    assert_refused(&["produce", "--topic", "t", "--namesrv", "nowhere"], "--namesrv");
+    assert_refused(&["produce", "--topic", "a b", "--namesrv", "127.0.0.1:1"], "--topic");
     for (more, named) in [
         (&["--colour", "red"][..], "--colour"),
+        (&["--topic", "a b"], "--topic"),
+        (&["--topic", "t=||"], "--topic"),
+        (&["--group", "a b"], "--group"),
         (&["--threads"], "--threads"),
         (&["--threads", "many"], "--threads"),
         (&["--threads", "0"], "--threads"),

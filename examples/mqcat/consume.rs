@@ -8,8 +8,8 @@ use crate::printer::{Printer, QueueLines, Wish};
 use crate::strategy;
 use crossbeam::channel::{Receiver, after, bounded, never, select};
 use rocketmq_sync::{
-    ConsumeConcurrentlyContext, ConsumerEvent, Error, ErrorKind, MessageExt, PushConsumer, PushConsumerBuilder,
-    QueuePhase, ShutdownReport,
+    ConsumeConcurrentlyContext, ConsumerEvent, MessageExt, PushConsumer, PushConsumerBuilder, QueuePhase,
+    ShutdownReport,
 };
 use std::sync::Arc;
 use std::thread;
@@ -26,7 +26,9 @@ pub fn run(parser: &mut lexopt::Parser) -> Result<(), Failure> {
     let signals = stop_signals().map_err(|error| Failure::Failed(format!("signals: {error}")))?;
     let (wish, wishes) = bounded(1);
     let printer = Arc::new(Printer::new(&options, wish));
-    let consumer = builder(&options, &printer)?.start().map_err(|error| name_the_option(&options, error))?;
+    let consumer = builder(&options, &printer)?.start().map_err(|error| {
+        Failure::refused(error, options.items.iter().map(|(option, item, _)| (*option, item.as_str())))
+    })?;
     let started = Started { event: "started", group: &options.group, client_id: consumer.client_id() };
     printer.note(&started, |event| format!("started as {} in group {}", event.client_id, event.group));
     printer.open();
@@ -110,16 +112,4 @@ fn builder(options: &ConsumeOptions, printer: &Arc<Printer>) -> Result<PushConsu
         })
         .rebalance_listener(QueueLines(Arc::clone(printer)))
         .event_listener(move |event: &ConsumerEvent| of_problems.problem(event)))
-}
-
-/// What the library finds wrong with an item, under the name of the option that set it.
-fn name_the_option(options: &ConsumeOptions, error: Error) -> Failure {
-    if error.kind() != ErrorKind::Config {
-        return error.into();
-    }
-    let text = error.to_string();
-    match options.items.iter().find(|(_, item, _)| text.starts_with(item.as_str())) {
-        Some((option, ..)) => Failure::option(option, text),
-        None => Failure::Usage(text),
-    }
 }

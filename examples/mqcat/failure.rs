@@ -1,5 +1,6 @@
 //! How a subcommand fails: one line on standard error, and an exit code that scripts can tell apart.
 
+use rocketmq_sync::{Error, ErrorKind};
 use std::fmt;
 use std::process::ExitCode;
 
@@ -17,6 +18,21 @@ impl Failure {
     /// A wrong or missing option, named as people type it.
     pub fn option(name: &str, why: impl fmt::Display) -> Self {
         Self::Usage(format!("--{name}: {why}"))
+    }
+
+    /// What the library refused to start with: a wrong setting under the name of the option that it came from, where
+    /// `items` are the options that set an item of the builder and the names of these items.
+    pub fn refused<'a>(error: Error, items: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        if error.kind() != ErrorKind::Config {
+            return error.into();
+        }
+        let text = error.to_string();
+        let named_first =
+            [("namesrv", "name_servers"), ("topic", "topic"), ("topic", "tag expression"), ("group", "group")];
+        match named_first.into_iter().chain(items).find(|(_, start)| text.starts_with(start)) {
+            Some((option, _)) => Self::option(option, text),
+            None => Self::Usage(text),
+        }
     }
 
     pub fn exit_code(&self) -> ExitCode {
@@ -38,8 +54,8 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<rocketmq_sync::Error> for Failure {
-    fn from(error: rocketmq_sync::Error) -> Self {
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
         Self::Failed(error.to_string())
     }
 }

@@ -17,7 +17,11 @@ pub fn run(parser: &mut lexopt::Parser) -> std::result::Result<(), Failure> {
         return Ok(());
     };
     let stop = stop_signals().map_err(|error| Failure::Failed(format!("signals: {error}")))?;
-    let producer = Producer::builder("mqcat").name_servers(options.name_servers.as_str()).start()?;
+    let producer = Producer::builder("mqcat")
+        .name_servers(options.name_servers.as_str())
+        .topic(options.topic.as_str())
+        .start()
+        .map_err(|error| Failure::refused(error, []))?;
     let mut run = Run { options: &options, producer: &producer, sent: 0, failed: 0 };
     let outcome = run.send_all(&stop);
     let done = Done { event: "done", sent: run.sent, failed: run.failed };
