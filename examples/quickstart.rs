@@ -103,13 +103,13 @@ fn run(name_servers: Option<String>) -> Result<bool, Box<dyn Error>> {
 
     while !show.until(|_| sending.is_finished()) {}
     let failures = sending.join().map_err(|_| "the sending thread panicked")?;
-    show.until_seen(MESSAGES - failures);
+    show.until_seen(MESSAGES - failures.len() as u64);
     let lag = show.until_caught_up(&members)?;
     let uncommitted: usize = members.drain(..).map(|member| member.consumer.shutdown(PATIENCE).uncommitted()).sum();
     if let Some(cluster) = cluster {
         cluster.stop();
     }
-    Ok(show.summary(failures, lag, uncommitted))
+    Ok(show.summary(&failures, lag, uncommitted))
 }
 
 /// Sends the first messages, one to each broker: where the cluster creates topics on demand, each broker makes its queues
@@ -125,17 +125,17 @@ fn make_topic(producer: &Producer, ledger: &Ledger) -> rocketmq_sync::Result<(Ve
     Ok((queues, sent))
 }
 
-/// Sends the messages from number `first` on, evenly in time. Gives back how many could not be sent.
-fn send_the_rest(producer: Producer, ledger: &Ledger, first: u64) -> JoinHandle<u64> {
+/// Sends the messages from number `first` on, evenly in time. Gives back the numbers of those that could not be sent.
+fn send_the_rest(producer: Producer, ledger: &Ledger, first: u64) -> JoinHandle<Vec<u64>> {
     let messages: Vec<Message> = (first..MESSAGES).map(|number| ledger.message(number)).collect();
     thread::spawn(move || {
         let began = Instant::now();
-        let mut failures = 0;
+        let mut failures = Vec::new();
         for (turn, message) in (0..).zip(&messages) {
             thread::sleep((Duration::from_secs(turn) / RATE as u32).saturating_sub(began.elapsed()));
             if let Err(error) = producer.send(message) {
                 eprintln!("message {} could not be sent: {error}", first + turn);
-                failures += 1;
+                failures.push(first + turn);
             }
         }
         producer.shutdown(PATIENCE);
@@ -325,18 +325,19 @@ impl Show {
     }
 
     /// Prints how it went; whether nothing was lost.
-    fn summary(&mut self, failures: u64, lag: i64, uncommitted: usize) -> bool {
+    fn summary(&mut self, failures: &[u64], lag: i64, uncommitted: usize) -> bool {
         self.deliveries.try_iter().for_each(|delivery| self.ledger.enter(&delivery));
         let ledger = &self.ledger;
-        let sent = MESSAGES - failures;
-        let lost = sent.saturating_sub(ledger.consumed());
+        let sent = MESSAGES - failures.len() as u64;
+        // What could not be sent may be stored all the same, so it counts neither way.
+        let lost = (0..).zip(&ledger.seen).filter(|(number, times)| **times == 0 && !failures.contains(number)).count();
         let twice = ledger.seen.iter().filter(|times| **times > 1).count();
         let shares: Vec<String> = ledger.by_member.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let longest = ledger.came_back.iter().max().copied().unwrap_or_default();
         println!("\n  sent               {sent}");
         println!("  consumed           {}   ({})", ledger.consumed(), shares.join(", "));
         println!("  failed on purpose  {}", ledger.failed_at.len());
-        println!("  came back          {}   (the last after {longest:.1?})", ledger.came_back.len());
+        println!("  came back          {}   (the slowest after {longest:.1?})", ledger.came_back.len());
         println!("  delivered twice    {twice}   (at least once is the promise)");
         println!("  lag at the end     {lag}");
         println!("  left uncommitted   {uncommitted}");
