@@ -5,6 +5,7 @@
 use divan::AllocProfiler;
 
 mod pull_answer;
+mod pull_header;
 
 #[global_allocator]
 static ALLOC: AllocProfiler = AllocProfiler::system();

@@ -6,7 +6,9 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::decimal::{parse_i32, parse_i64};
-use crate::protocol::ext_fields::{ExtFields, Key};
+use crate::protocol::entry_form::EntryForm;
+use crate::protocol::ext_fields::ExtFields;
+use crate::protocol::key::Key;
 use crate::protocol::scan;
 
 /// The custom header of one request or response.
@@ -22,9 +24,24 @@ pub trait CommandHeader<'a>: Sized {
     fn read(ext: &'a ExtFields) -> Result<Self>;
 }
 
+/// The fields of a header, to be written into a buffer.
+pub(crate) trait HeaderFields {
+    /// How much room they need, in any form.
+    fn room(&self) -> usize;
+
+    /// Writes them at `at`. Returns where they end, and whether the form can carry them all.
+    fn put<F: EntryForm>(&self, out: &mut [u8], at: usize) -> (usize, bool);
+}
+
 /// What a field of a header can be.
 pub(crate) trait HeaderField<'a>: Sized {
-    fn put(&self, key: &'static Key, out: &mut ExtFields);
+    /// How much room it needs beside [`ENTRY_ROOM`](crate::protocol::entry_form::ENTRY_ROOM).
+    fn text_room(&self) -> usize {
+        0
+    }
+
+    /// Writes the field at `at`. Returns where it ends, and whether the form can carry it.
+    fn put<F: EntryForm>(&self, out: &mut [u8], at: usize, key: &'static Key) -> (usize, bool);
 
     fn read(value: Option<&'a [u8]>) -> Result<Self, FieldFault>;
 }
@@ -40,7 +57,7 @@ pub(crate) enum FieldFault {
 impl FieldFault {
     #[cold]
     pub(crate) fn error(self, header: &str, key: &Key, value: Option<&[u8]>) -> Error {
-        let field = key.name;
+        let field = key.name();
         let message = match self {
             Self::Missing => format!("{header} lacks the mandatory field {field}"),
             Self::NotANumber => {
@@ -56,8 +73,13 @@ impl FieldFault {
 
 impl<'a> HeaderField<'a> for &'a str {
     #[inline]
-    fn put(&self, key: &'static Key, out: &mut ExtFields) {
-        out.put_key(key, self);
+    fn text_room(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn put<F: EntryForm>(&self, out: &mut [u8], at: usize, key: &'static Key) -> (usize, bool) {
+        F::text(out, at, key, self)
     }
 
     #[inline]
@@ -68,8 +90,8 @@ impl<'a> HeaderField<'a> for &'a str {
 
 impl<'a> HeaderField<'a> for i32 {
     #[inline]
-    fn put(&self, key: &'static Key, out: &mut ExtFields) {
-        out.put_key_int(key, i64::from(*self));
+    fn put<F: EntryForm>(&self, out: &mut [u8], at: usize, key: &'static Key) -> (usize, bool) {
+        (F::int(out, at, key, i64::from(*self)), true)
     }
 
     #[inline]
@@ -80,8 +102,8 @@ impl<'a> HeaderField<'a> for i32 {
 
 impl<'a> HeaderField<'a> for i64 {
     #[inline]
-    fn put(&self, key: &'static Key, out: &mut ExtFields) {
-        out.put_key_int(key, *self);
+    fn put<F: EntryForm>(&self, out: &mut [u8], at: usize, key: &'static Key) -> (usize, bool) {
+        (F::int(out, at, key, *self), true)
     }
 
     #[inline]
@@ -92,8 +114,8 @@ impl<'a> HeaderField<'a> for i64 {
 
 impl<'a> HeaderField<'a> for bool {
     #[inline]
-    fn put(&self, key: &'static Key, out: &mut ExtFields) {
-        out.put_key(key, if *self { "true" } else { "false" });
+    fn put<F: EntryForm>(&self, out: &mut [u8], at: usize, key: &'static Key) -> (usize, bool) {
+        F::text(out, at, key, if *self { "true" } else { "false" })
     }
 
     /// As Java's `parseBoolean`: whatever is not "true" is false.
@@ -105,10 +127,13 @@ impl<'a> HeaderField<'a> for bool {
 
 impl<'a, T: HeaderField<'a>> HeaderField<'a> for Option<T> {
     #[inline]
-    fn put(&self, key: &'static Key, out: &mut ExtFields) {
-        if let Some(value) = self {
-            value.put(key, out);
-        }
+    fn text_room(&self) -> usize {
+        self.as_ref().map_or(0, T::text_room)
+    }
+
+    #[inline]
+    fn put<F: EntryForm>(&self, out: &mut [u8], at: usize, key: &'static Key) -> (usize, bool) {
+        self.as_ref().map_or((at, true), |value| value.put::<F>(out, at, key))
     }
 
     #[inline]
@@ -135,18 +160,37 @@ macro_rules! command_header {
     }) => {
         impl $($impl_lifetime)* $crate::protocol::CommandHeader<$for_lifetime> for $name $($self_lifetime)* {
             fn write(&self, out: &mut $crate::protocol::ExtFields) {
-                $($crate::protocol::command_header::HeaderField::put(
-                    &self.$field, $crate::protocol::ext_fields::key!($wire), out);)*
+                out.put_header(self);
             }
 
             fn read(ext: &$for_lifetime $crate::protocol::ExtFields) -> $crate::error::Result<Self> {
-                const KEYS: [&$crate::protocol::ext_fields::Key; [$($wire),*].len()] =
-                    [$($crate::protocol::ext_fields::key!($wire)),*];
-                let [$($field),*] = ext.collect(&KEYS);
+                const KEYS: [&$crate::protocol::key::Key; [$($wire),*].len()] =
+                    [$($crate::protocol::key::key!($wire)),*];
+                // Most peers write the fields of a header in one order, and these structs have that order.
+                let mut entries = ext.entries();
+                let in_order = [$(entries.value_of($crate::protocol::key::key!($wire))),*];
+                let [$($field),*] = if entries.is_over() { in_order } else { ext.collect(&KEYS) };
                 Ok(Self {
                     $($field: command_header!(@read $field, $type,
-                        $crate::protocol::ext_fields::key!($wire), stringify!($name) $(, $default)?),)*
+                        $crate::protocol::key::key!($wire), stringify!($name) $(, $default)?),)*
                 })
+            }
+        }
+
+        impl $crate::protocol::command_header::HeaderFields for $name $($debug_lifetime)* {
+            #[inline]
+            fn room(&self) -> usize {
+                use $crate::protocol::command_header::HeaderField;
+                [$($wire),*].len() * $crate::protocol::entry_form::ENTRY_ROOM $(+ self.$field.text_room())*
+            }
+
+            #[inline]
+            fn put<F: $crate::protocol::entry_form::EntryForm>(&self, out: &mut [u8], at: usize) -> (usize, bool) {
+                use $crate::protocol::command_header::HeaderField;
+                let all_plain = true;
+                $(let (at, plain) = self.$field.put::<F>(out, at, $crate::protocol::key::key!($wire));
+                let all_plain = all_plain & plain;)*
+                (at, all_plain)
             }
         }
 

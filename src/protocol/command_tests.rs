@@ -101,7 +101,7 @@ fn a_route_request_is_what_java_writes_in_either_form() {
         let decoded = decode(&frame);
         assert_eq!(decoded, request);
         assert_eq!(decoded.header::<GetRouteInfoRequestHeader<'_>>().unwrap(), header);
-        // Byte for byte, because we write the fields in the order that Java happened to use.
+        // Byte for byte, because members and fields are in the order that Java happened to use.
         assert_eq!(encode(&request), frame);
         assert_eq!(encode(&decoded), frame);
     }

@@ -5,15 +5,14 @@
 //! in it that needs an escape. Whatever else comes along is held in the binary form, which can carry any text.
 
 use crate::protocol::SerializeType;
-use crate::protocol::decimal::Decimal;
+use crate::protocol::command_header::HeaderFields;
+use crate::protocol::entry_buffer::EntryBuffer;
+use crate::protocol::key::Key;
 use crate::protocol::scan;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-
-/// Room for the fields of a pull request, so that it is built in one allocation.
-const FIRST_CAPACITY: usize = 384;
 
 /// The custom fields of a header. Of a key that occurs twice the last value counts; order carries no meaning.
 #[derive(Clone, Default)]
@@ -27,14 +26,14 @@ pub struct ExtFields {
 #[derive(Clone)]
 enum Entries {
     /// Put together here.
-    Built(Vec<u8>),
+    Built(EntryBuffer),
     /// A part of a frame that was checked when it was decoded.
     Received { frame: Bytes, range: Range<usize> },
 }
 
 impl Default for Entries {
     fn default() -> Self {
-        Self::Built(Vec::new())
+        Self::Built(EntryBuffer::default())
     }
 }
 
@@ -54,7 +53,7 @@ impl ExtFields {
     }
 
     /// Fields inside a received frame. The range must have been checked: in the binary form by
-    /// [`check_binary`](scan::check_binary), in the JSON form by [`plain_object`](scan::plain_object).
+    /// [`check_binary`](scan::check_binary), in the JSON form by the reader of headers.
     pub(crate) fn received(form: SerializeType, frame: Bytes, range: Range<usize>) -> Self {
         Self { entries: Entries::Received { frame, range }, form, present: true }
     }
@@ -71,18 +70,17 @@ impl ExtFields {
 
     /// Adds a field; a value given before under this key no longer counts.
     pub fn put(&mut self, key: &str, value: &str) {
-        self.make_room();
         if self.form == SerializeType::Json && !(scan::is_plain(key) && scan::is_plain(value)) {
             self.translate(SerializeType::Rocketmq);
         }
+        self.present = true;
         let form = self.form;
-        append(self.built(), form, key, value);
+        self.built().put(form, key, value);
     }
 
     /// Adds a number.
     pub fn put_int(&mut self, key: &str, value: i64) {
-        let number = Decimal::new(value);
-        self.put(key, number.as_str());
+        self.put(key, &value.to_string());
     }
 
     /// Adds a truth value.
@@ -90,39 +88,15 @@ impl ExtFields {
         self.put(key, if value { "true" } else { "false" });
     }
 
-    /// Adds a field whose key is known when this crate is compiled.
+    /// Adds the fields of a header.
     #[inline]
-    pub(crate) fn put_key(&mut self, key: &'static Key, value: &str) {
-        self.make_room();
-        if self.form == SerializeType::Json && !scan::is_plain(value) {
-            self.translate(SerializeType::Rocketmq);
-        }
-        self.put_plain(key, value.as_bytes());
-    }
-
-    /// Adds a number whose key is known when this crate is compiled.
-    #[inline]
-    pub(crate) fn put_key_int(&mut self, key: &'static Key, value: i64) {
-        self.make_room();
-        self.put_plain(key, Decimal::new(value).as_bytes());
-    }
-
-    #[inline]
-    pub(crate) fn put_plain(&mut self, key: &'static Key, value: &[u8]) {
+    pub(crate) fn put_header(&mut self, header: &impl HeaderFields) {
         let form = self.form;
-        let out = self.built();
-        match form {
-            SerializeType::Json => {
-                out.extend_from_slice(key.json);
-                out.extend_from_slice(value);
-                out.push(b'"');
-            }
-            SerializeType::Rocketmq => {
-                out.extend_from_slice(key.binary);
-                out.extend_from_slice(&(value.len() as u32).to_be_bytes());
-                out.extend_from_slice(value);
-            }
+        if !self.built().put_header(form, header) {
+            self.translate(SerializeType::Rocketmq);
+            self.built().put_header(SerializeType::Rocketmq, header);
         }
+        self.present |= !self.is_empty();
     }
 
     /// The value of the field, when it is there. A field without a value (null) is not there.
@@ -133,7 +107,7 @@ impl ExtFields {
     /// The fields as they stand, in their order, those that no longer count included.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         // Both sides were checked to be text when they were put or received, so nothing is lost here.
-        self.raw_iter().filter_map(|(key, value)| Some((str::from_utf8(key).ok()?, str::from_utf8(value).ok()?)))
+        self.entries().filter_map(|(key, value)| Some((str::from_utf8(key).ok()?, str::from_utf8(value).ok()?)))
     }
 
     /// How many fields there are.
@@ -158,19 +132,18 @@ impl ExtFields {
         *self = rest;
     }
 
-    /// The values of the given keys, the last one of each.
-    ///
-    /// Walks the entries once. Peers that write the keys in the order of `keys` cost one comparison an entry.
+    /// Starts a walk over the entries.
     #[inline]
+    pub(crate) fn entries(&self) -> Walk<'_> {
+        Walk { form: self.form, rest: self.bytes() }
+    }
+
+    /// The values of the given keys, the last one of each, in whatever order they come.
     pub(crate) fn collect<const N: usize>(&self, keys: &[&'static Key; N]) -> [Option<&[u8]>; N] {
         let mut values = [None; N];
-        let mut expected = 0;
-        for (name, value) in self.raw_iter() {
-            let is_next = keys.get(expected).is_some_and(|key| key.name.as_bytes() == name);
-            let found = if is_next { Some(expected) } else { keys.iter().position(|k| k.name.as_bytes() == name) };
-            if let Some(found) = found {
+        for (name, value) in self.entries() {
+            if let Some(found) = keys.iter().position(|key| key.name().as_bytes() == name) {
                 values[found] = Some(value);
-                expected = found + 1;
             }
         }
         values
@@ -184,69 +157,36 @@ impl ExtFields {
         (self.form, self.bytes())
     }
 
-    pub(crate) fn raw_iter(&self) -> RawIter<'_> {
-        RawIter { form: self.form, rest: self.bytes() }
-    }
-
     fn bytes(&self) -> &[u8] {
         match &self.entries {
-            Entries::Built(bytes) => bytes,
+            Entries::Built(buffer) => buffer.as_slice(),
             Entries::Received { frame, range } => frame.get(range.clone()).unwrap_or_default(),
         }
     }
 
     #[inline]
-    fn make_room(&mut self) {
-        if !self.present {
-            self.present = true;
-            self.built().reserve(FIRST_CAPACITY);
-        }
-    }
-
-    #[inline]
-    fn built(&mut self) -> &mut Vec<u8> {
+    fn built(&mut self) -> &mut EntryBuffer {
         if let Entries::Received { .. } = self.entries {
-            self.entries = Entries::Built(self.bytes().to_vec());
+            self.entries = Entries::Built(EntryBuffer::copy_of(self.bytes()));
         }
         match &mut self.entries {
-            Entries::Built(bytes) => bytes,
+            Entries::Built(buffer) => buffer,
             Entries::Received { .. } => unreachable!("replaced above"),
         }
     }
 
     #[cold]
     fn translate(&mut self, form: SerializeType) {
-        let mut bytes = Vec::with_capacity(FIRST_CAPACITY.max(self.bytes().len()));
+        let mut buffer = EntryBuffer::default();
         for (key, value) in self.iter() {
-            append(&mut bytes, form, key, value);
+            buffer.put(form, key, value);
         }
-        self.entries = Entries::Built(bytes);
+        self.entries = Entries::Built(buffer);
         self.form = form;
     }
 
     fn to_map(&self) -> BTreeMap<&str, &str> {
         self.iter().collect()
-    }
-}
-
-/// Adds an entry; in the JSON form both sides must be plain.
-fn append(out: &mut Vec<u8>, form: SerializeType, key: &str, value: &str) {
-    match form {
-        SerializeType::Json => {
-            out.extend_from_slice(b",\"");
-            out.extend_from_slice(key.as_bytes());
-            out.extend_from_slice(b"\":\"");
-            out.extend_from_slice(value.as_bytes());
-            out.push(b'"');
-        }
-        SerializeType::Rocketmq => {
-            // A longer key cannot be written: the length is a signed 16-bit number. Nobody's key is.
-            let key = scan::cut(key, i16::MAX as usize);
-            out.extend_from_slice(&(key.len() as u16).to_be_bytes());
-            out.extend_from_slice(key.as_bytes());
-            out.extend_from_slice(&(value.len() as u32).to_be_bytes());
-            out.extend_from_slice(value.as_bytes());
-        }
     }
 }
 
@@ -275,64 +215,44 @@ impl fmt::Debug for ExtFields {
     }
 }
 
-/// A field name that is known when this crate is compiled, with its bytes in both forms. Made by [`key!`].
+/// A walk over checked entries. Should the check have been forgotten, it ends early instead of panicking.
 #[derive(Debug)]
-pub(crate) struct Key {
-    pub(crate) name: &'static str,
-    pub(crate) json: &'static [u8],
-    pub(crate) binary: &'static [u8],
-}
-
-/// Makes a `&'static Key` of a literal.
-macro_rules! key {
-    ($name:literal) => {{
-        const BINARY: [u8; $name.len() + 2] = $crate::protocol::ext_fields::binary_key($name);
-        const KEY: $crate::protocol::ext_fields::Key = $crate::protocol::ext_fields::Key {
-            name: $name,
-            json: concat!(",\"", $name, "\":\"").as_bytes(),
-            binary: &BINARY,
-        };
-        &KEY
-    }};
-}
-
-pub(crate) use key;
-
-/// The binary form of a key; refuses, at compile time, what would need an escape in the JSON form.
-pub(crate) const fn binary_key<const N: usize>(name: &str) -> [u8; N] {
-    let name = name.as_bytes();
-    assert!(N == name.len() + 2 && !name.is_empty() && name.len() < 256, "a key has from 1 to 255 bytes");
-    let mut key = [0; N];
-    key[1] = name.len() as u8;
-    let mut at = 0;
-    while at < name.len() {
-        assert!(name[at] > b' ' && name[at] < 0x7F && name[at] != b'"' && name[at] != b'\\', "a key is plain");
-        key[at + 2] = name[at];
-        at += 1;
-    }
-    key
-}
-
-/// Walks checked entries; should the check have been forgotten, it ends early instead of panicking.
-#[derive(Debug)]
-pub(crate) struct RawIter<'a> {
+pub(crate) struct Walk<'a> {
     form: SerializeType,
     rest: &'a [u8],
 }
 
-impl<'a> Iterator for RawIter<'a> {
+impl<'a> Walk<'a> {
+    /// The value of the next entry, when it has this key; otherwise the walk stays where it is.
+    #[inline(always)]
+    pub(crate) fn value_of(&mut self, key: &'static Key) -> Option<&'a [u8]> {
+        let (value, rest) = match self.form {
+            SerializeType::Rocketmq => scan::long_part(self.rest.strip_prefix(key.binary())?)?,
+            SerializeType::Json => {
+                // The byte in front is a brace or a comma.
+                let rest = self.rest.get(1..)?.strip_prefix(key.json_after_comma())?;
+                let (value, rest) = rest.split_at_checked(scan::find_quote(rest)?)?;
+                (value, rest.get(1..)?)
+            }
+        };
+        self.rest = rest;
+        Some(value)
+    }
+
+    /// Whether every entry was taken.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.rest.is_empty()
+    }
+}
+
+impl<'a> Iterator for Walk<'a> {
     type Item = (&'a [u8], &'a [u8]);
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let (key, value, rest) = match self.form {
-            SerializeType::Rocketmq => {
-                let (length, rest) = self.rest.split_first_chunk::<2>()?;
-                let (key, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
-                let (length, rest) = rest.split_first_chunk::<4>()?;
-                let (value, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
-                (key, value, rest)
-            }
+            SerializeType::Rocketmq => scan::split_entry(self.rest)?,
             SerializeType::Json => {
                 let rest = self.rest.get(2..)?;
                 let (key, rest) = rest.split_at_checked(scan::find_quote(rest)?)?;

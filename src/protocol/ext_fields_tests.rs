@@ -1,4 +1,5 @@
 use super::*;
+use crate::protocol::key::key;
 use proptest::prelude::*;
 
 const FORMS: [SerializeType; 2] = [SerializeType::Json, SerializeType::Rocketmq];

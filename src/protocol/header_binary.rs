@@ -20,7 +20,7 @@ const FIXED: usize = 17;
 pub(crate) fn encode(command: &RemotingCommand, out: &mut Vec<u8>) {
     let (form, entries) = command.ext_fields.raw();
     let remark = command.remark.as_deref().unwrap_or_default();
-    out.reserve(FIXED + 4 + remark.len() + entries.len());
+    out.reserve(FIXED + 8 + remark.len() + entries.len());
 
     let mut fixed = [0; FIXED];
     BE::write_u16(&mut fixed[0..], command.code as u16);
@@ -39,7 +39,7 @@ pub(crate) fn encode(command: &RemotingCommand, out: &mut Vec<u8>) {
     }
     let length_at = out.len();
     out.extend_from_slice(&[0; 4]);
-    for (key, value) in command.ext_fields.raw_iter() {
+    for (key, value) in command.ext_fields.entries() {
         if key.len() <= i16::MAX as usize {
             out.extend_from_slice(&(key.len() as u16).to_be_bytes());
             out.extend_from_slice(key);

@@ -5,9 +5,10 @@
 
 use crate::error::Result;
 use crate::protocol::command::{RemotingCommand, SerializeType, malformed, new_opaque};
-use crate::protocol::decimal::{Decimal, parse_i32};
 use crate::protocol::ext_fields::ExtFields;
 use crate::protocol::language::LanguageCode;
+use crate::protocol::scan::Quotes;
+use crate::protocol::writer::{SLACK, put_bytes, put_decimal, put_literal, put_text};
 use crate::protocol::{header_json_any, scan};
 use bytes::Bytes;
 use std::ops::Range;
@@ -15,50 +16,54 @@ use std::ops::Range;
 /// Appends the header, compactly: brokers up to 4.3 fail on an unknown language in a text with blanks.
 pub(crate) fn encode(command: &RemotingCommand, out: &mut Vec<u8>) {
     let (form, entries) = command.ext_fields.raw();
-    out.reserve(160 + entries.len());
-    out.extend_from_slice(b"{\"code\":");
-    put_int(out, command.code);
-    if command.ext_fields.is_present() {
+    let start = out.len();
+    // The members without remark and fields have less than 160 bytes, the longest numbers included.
+    out.resize(start + 160 + SLACK + entries.len(), 0);
+    let room = &mut out[start..];
+    let mut at = put_literal(room, 0, b"{\"code\":");
+    at = put_decimal(room, at, command.code.into());
+    if command.ext_fields.is_present() && form == SerializeType::Json {
+        at = put_literal(room, at, b",\"extFields\":{");
+        // The first byte is the comma, or the brace, in front of the first entry.
+        at = put_bytes(room, at, entries.get(1..).unwrap_or_default());
+        at = put_literal(room, at, b"}");
+    }
+    at = put_literal(room, at, b",\"flag\":");
+    at = put_decimal(room, at, command.flag.into());
+    at = put_literal(room, at, b",\"language\":\"");
+    at = put_text(room, at, command.language.wire_name().as_bytes()).0;
+    at = put_literal(room, at, b"\",\"opaque\":");
+    at = put_decimal(room, at, command.opaque.into());
+    at = put_literal(room, at, b",\"serializeTypeCurrentRPC\":\"JSON\",\"version\":");
+    at = put_decimal(room, at, command.version.into());
+    out.truncate(start + at);
+
+    // What may need escapes.
+    if command.ext_fields.is_present() && form == SerializeType::Rocketmq {
         out.extend_from_slice(b",\"extFields\":{");
-        match form {
-            // The first byte is the comma, or the brace, in front of the first entry.
-            SerializeType::Json => out.extend_from_slice(entries.get(1..).unwrap_or_default()),
-            SerializeType::Rocketmq => put_entries(out, &command.ext_fields),
-        }
+        put_entries(out, &command.ext_fields);
         out.push(b'}');
     }
-    out.extend_from_slice(b",\"flag\":");
-    put_int(out, command.flag);
-    out.extend_from_slice(b",\"language\":\"");
-    out.extend_from_slice(command.language.wire_name().as_bytes());
-    out.extend_from_slice(b"\",\"opaque\":");
-    put_int(out, command.opaque);
     if let Some(remark) = &command.remark {
         out.extend_from_slice(b",\"remark\":\"");
-        put_text(out, remark.as_bytes());
+        put_escaped(out, remark.as_bytes());
         out.push(b'"');
     }
-    out.extend_from_slice(b",\"serializeTypeCurrentRPC\":\"JSON\",\"version\":");
-    put_int(out, command.version);
     out.push(b'}');
 }
 
-fn put_int(out: &mut Vec<u8>, value: i32) {
-    out.extend_from_slice(Decimal::new(value.into()).as_bytes());
-}
-
 fn put_entries(out: &mut Vec<u8>, fields: &ExtFields) {
-    for (at, (key, value)) in fields.raw_iter().enumerate() {
+    for (at, (key, value)) in fields.entries().enumerate() {
         out.extend_from_slice(if at == 0 { b"\"" } else { b",\"" });
-        put_text(out, key);
+        put_escaped(out, key);
         out.extend_from_slice(b"\":\"");
-        put_text(out, value);
+        put_escaped(out, value);
         out.push(b'"');
     }
 }
 
 /// Appends text as it stands between quotes, escaped as Java escapes it.
-fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+fn put_escaped(out: &mut Vec<u8>, text: &[u8]) {
     let mut rest = text;
     while let Some(at) = scan::find_special(rest) {
         out.extend_from_slice(&rest[..at]);
@@ -94,19 +99,18 @@ struct Members {
 
 /// Reads the header that is at `range` of `frame`.
 pub(crate) fn decode(frame: Bytes, range: Range<usize>, body: Bytes) -> Result<RemotingCommand> {
-    let text = str::from_utf8(&frame[range.clone()]).map_err(|_| malformed("the JSON form is not UTF-8"))?;
-    let Some(members) = compact(&frame[..range.end], range.start) else {
+    let header = &frame[range.clone()];
+    let Some(members) = Some(header).filter(|header| scan::is_plain_ascii(header)).and_then(compact) else {
+        let text = str::from_utf8(header).map_err(|_| malformed("the JSON form is not UTF-8"))?;
         return header_json_any::decode(text, body);
     };
-    let remark = match members.remark {
-        // Cannot fail: the header is UTF-8, and the remark ends at its quotes.
-        Some(range) => {
-            Some(str::from_utf8(&frame[range]).map_err(|_| malformed("the remark is not UTF-8"))?.to_owned())
-        }
-        None => None,
-    };
+    // ASCII all of it.
+    let remark = members.remark.map(|remark| String::from_utf8_lossy(&header[remark]).into_owned());
     let ext_fields = match members.ext_fields {
-        Some(range) => ExtFields::received(SerializeType::Json, frame, range),
+        Some(fields) => {
+            let fields = range.start + fields.start..range.start + fields.end;
+            ExtFields::received(SerializeType::Json, frame, fields)
+        }
         None => ExtFields::new(),
     };
     Ok(RemotingCommand {
@@ -122,61 +126,104 @@ pub(crate) fn decode(frame: Bytes, range: Range<usize>, body: Bytes) -> Result<R
     })
 }
 
-/// Reads a compact header without escapes and without members of its own. `None` for any other text, good or bad.
-fn compact(bytes: &[u8], start: usize) -> Option<Members> {
+/// Reads a compact header of plain ASCII, with the members that peers write. `None` for any other text, good or bad.
+fn compact(header: &[u8]) -> Option<Members> {
     let mut members = Members::default();
-    let mut at = start;
-    if bytes.get(at)? != &b'{' {
+    let mut quotes = Quotes::new(header);
+    let mut at = 0;
+    if header.first()? != &b'{' {
         return None;
     }
     loop {
         // `at` is at the brace or comma in front of a member.
-        let rest = bytes.get(at + 1..)?;
-        at = match rest.get(1)? {
-            b'c' if rest.starts_with(b"\"code\":") => int(bytes, at + 8, &mut members.code)?,
-            b'e' if rest.starts_with(b"\"extFields\":{") => {
-                let entries = scan::plain_object(bytes, at + 13)?;
-                // An object without members has both its braces left.
-                let end = entries.end + if entries.is_empty() { 2 } else { 1 };
-                members.ext_fields = Some(entries);
+        if quotes.next()? != at + 1 {
+            return None;
+        }
+        let key_end = quotes.next()?;
+        let value = key_end + 2;
+        if *header.get(key_end + 1)? != b':' {
+            return None;
+        }
+        at = match &header[at + 2..key_end] {
+            b"code" => int(header, value, &mut members.code)?,
+            b"flag" => int(header, value, &mut members.flag)?,
+            b"opaque" => int(header, value, members.opaque.insert(0))?,
+            b"version" => int(header, value, &mut members.version)?,
+            b"extFields" => {
+                let end;
+                (end, quotes) = plain_object(header, value, quotes)?;
+                members.ext_fields = Some(value..end);
+                end + 1
+            }
+            b"language" => {
+                let text = plain_text(value, &mut quotes)?;
+                let end = text.end + 1;
+                members.language = language(&header[text])?;
                 end
             }
-            b'f' if rest.starts_with(b"\"flag\":") => int(bytes, at + 8, &mut members.flag)?,
-            b'l' if rest.starts_with(b"\"language\":\"") => {
-                let end = scan::plain_text(bytes, at + 13)?;
-                members.language = language(&bytes[at + 13..end])?;
-                end + 1
-            }
-            b'o' if rest.starts_with(b"\"opaque\":") => int(bytes, at + 10, members.opaque.insert(0))?,
-            b'r' if rest.starts_with(b"\"remark\":\"") => {
-                let end = scan::plain_text(bytes, at + 11)?;
-                members.remark = Some(at + 11..end);
-                end + 1
-            }
-            b's' if rest.starts_with(b"\"serializeTypeCurrentRPC\":\"") => scan::plain_text(bytes, at + 28)? + 1,
-            b'v' if rest.starts_with(b"\"version\":") => int(bytes, at + 11, &mut members.version)?,
+            b"remark" => members.remark.insert(plain_text(value, &mut quotes)?).end + 1,
+            b"serializeTypeCurrentRPC" => plain_text(value, &mut quotes)?.end + 1,
             _ => return None,
         };
-        match bytes.get(at)? {
+        match header.get(at)? {
             b',' => {}
-            b'}' if at + 1 == bytes.len() => return Some(members),
+            b'}' if at + 1 == header.len() => return Some(members),
+            _ => return None,
+        }
+    }
+}
+
+/// The text whose opening quote must be at `at`.
+#[inline(always)]
+fn plain_text(at: usize, quotes: &mut Quotes<'_>) -> Option<Range<usize>> {
+    (quotes.next()? == at).then_some(())?;
+    Some(at + 1..quotes.next()?)
+}
+
+/// Where the closing brace is of an object of texts whose opening one must be at `at`; and the quotes behind it.
+fn plain_object<'a>(header: &[u8], at: usize, mut quotes: Quotes<'a>) -> Option<(usize, Quotes<'a>)> {
+    if header.get(at..at + 2)? == b"{}" {
+        return Some((at + 1, quotes));
+    }
+    (header[at] == b'{').then_some(())?;
+    let mut end = at;
+    loop {
+        // `end` is at the brace or comma in front of an entry.
+        let key = plain_text(end + 1, &mut quotes)?;
+        if *header.get(key.end + 1)? != b':' {
+            return None;
+        }
+        end = plain_text(key.end + 2, &mut quotes)?.end + 1;
+        match header.get(end)? {
+            b',' => {}
+            b'}' => return Some((end, quotes)),
             _ => return None,
         }
     }
 }
 
 /// Reads the number at `at` and returns where it ends.
-fn int(bytes: &[u8], at: usize, into: &mut i32) -> Option<usize> {
-    let rest = bytes.get(at..)?;
-    let end = rest.iter().position(|byte| matches!(byte, b',' | b'}'))?;
-    // JSON knows no leading plus sign and no leading zeros; such texts are left to the strict reader.
-    if matches!(rest, [b'+', ..] | [b'0', b'0'..=b'9', ..] | [b'-', b'0', ..]) {
+#[inline]
+fn int(header: &[u8], at: usize, into: &mut i32) -> Option<usize> {
+    let digits = header.get(at..)?;
+    let (negative, digits) = digits.strip_prefix(b"-").map_or((false, digits), |digits| (true, digits));
+    let (mut value, mut length) = (0i64, 0);
+    while let Some(digit @ b'0'..=b'9') = digits.get(length) {
+        value = value * 10 + i64::from(digit - b'0');
+        length += 1;
+        if length > 10 {
+            return None;
+        }
+    }
+    // JSON knows no leading zeros; such texts are left to the strict reader, which refuses them.
+    if length == 0 || (digits[0] == b'0' && (length > 1 || negative)) {
         return None;
     }
-    *into = parse_i32(&rest[..end])?;
-    Some(at + end)
+    *into = i32::try_from(if negative { -value } else { value }).ok()?;
+    Some(at + usize::from(negative) + length)
 }
 
+#[inline]
 fn language(name: &[u8]) -> Option<LanguageCode> {
     match name {
         b"JAVA" => Some(LanguageCode::JAVA),

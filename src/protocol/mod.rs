@@ -14,14 +14,18 @@ mod codes;
 mod command;
 mod command_header;
 mod decimal;
+mod entry_buffer;
+mod entry_form;
 mod ext_fields;
 mod header_binary;
 mod header_json;
 mod header_json_any;
+mod key;
 mod language;
 mod scan;
 mod subscription;
 mod wire_enum;
+mod writer;
 
 pub mod body;
 pub mod frame;

@@ -28,4 +28,6 @@ pub use transaction::*;
 pub use view::*;
 
 #[cfg(test)]
-mod tests;
+mod names_tests;
+#[cfg(test)]
+mod reading_tests;

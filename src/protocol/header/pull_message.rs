@@ -38,22 +38,23 @@ command_header! {
 
 command_header! {
     /// What a broker says beside the messages, with codes 0, 19, 20 and 21 alike.
+    // In the order in which Java's hash map has the fields, since a header that comes in order is read fastest.
     pub struct PullMessageResponseHeader {
         /// The broker id to pull from next.
         pub suggest_which_broker_id: i64 => "suggestWhichBrokerId",
-        /// The offset to ask for next; it passes over messages that the filter held back.
-        pub next_begin_offset: i64 => "nextBeginOffset",
-        /// The lowest offset of the queue.
-        pub min_offset: i64 => "minOffset",
-        /// The offset that the next message of the queue will get.
-        pub max_offset: i64 => "maxOffset",
-        /// For static topics: to be added to the queue offset of every message (since 5.0).
-        pub offset_delta: Option<i64> => "offsetDelta",
-        /// Flags of the topic (since 5.0).
-        pub topic_sys_flag: Option<i32> => "topicSysFlag",
         /// Flags of the group (since 5.0).
         pub group_sys_flag: Option<i32> => "groupSysFlag",
+        /// The offset to ask for next; it passes over messages that the filter held back.
+        pub next_begin_offset: i64 => "nextBeginOffset",
         /// With code 16, what is forbidden (since 5.0).
         pub forbidden_type: Option<i32> => "forbiddenType",
+        /// For static topics: to be added to the queue offset of every message (since 5.0).
+        pub offset_delta: Option<i64> => "offsetDelta",
+        /// The offset that the next message of the queue will get.
+        pub max_offset: i64 => "maxOffset",
+        /// The lowest offset of the queue.
+        pub min_offset: i64 => "minOffset",
+        /// Flags of the topic (since 5.0).
+        pub topic_sys_flag: Option<i32> => "topicSysFlag",
     }
 }

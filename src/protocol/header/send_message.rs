@@ -5,8 +5,10 @@
 //! [`SendMessageRequestHeader`] write [`LongNames`] for the long ones. Reading takes either.
 
 use crate::error::Result;
-use crate::protocol::command_header::{CommandHeader, HeaderField, command_header};
-use crate::protocol::ext_fields::{ExtFields, Key, key};
+use crate::protocol::command_header::{CommandHeader, HeaderField, HeaderFields, command_header};
+use crate::protocol::entry_form::{ENTRY_ROOM, EntryForm};
+use crate::protocol::ext_fields::ExtFields;
+use crate::protocol::key::{Key, key};
 use std::fmt;
 
 const FIELDS: usize = 14;
@@ -79,25 +81,6 @@ pub struct SendMessageRequestHeader<'a> {
 }
 
 impl<'a> SendMessageRequestHeader<'a> {
-    fn write_named(&self, keys: &[&'static Key; FIELDS], out: &mut ExtFields) {
-        let [i, a, b, c, d, e, f, g, h, j, k, l, m, n] = keys;
-        // First, because the separators in it need the binary form to be kept in: so nothing is translated.
-        self.properties.put(i, out);
-        self.producer_group.put(a, out);
-        self.topic.put(b, out);
-        self.default_topic.put(c, out);
-        self.default_topic_queue_nums.put(d, out);
-        self.queue_id.put(e, out);
-        self.sys_flag.put(f, out);
-        self.born_timestamp.put(g, out);
-        self.flag.put(h, out);
-        self.reconsume_times.put(j, out);
-        self.unit_mode.put(k, out);
-        self.max_reconsume_times.put(l, out);
-        self.batch.put(m, out);
-        self.bname.put(n, out);
-    }
-
     fn read_named(keys: &[&'static Key; FIELDS], values: [Option<&'a [u8]>; FIELDS]) -> Result<Self> {
         fn field<'a, T: HeaderField<'a>>(key: &Key, value: Option<&'a [u8]>) -> Result<T> {
             T::read(value).map_err(|fault| fault.error("SendMessageRequestHeader", key, value))
@@ -123,10 +106,45 @@ impl<'a> SendMessageRequestHeader<'a> {
     }
 }
 
+/// A header together with the names to write it with.
+struct Named<'a>(&'a SendMessageRequestHeader<'a>, &'static [&'static Key; FIELDS]);
+
+impl HeaderFields for Named<'_> {
+    fn room(&self) -> usize {
+        let header = self.0;
+        let texts = [header.producer_group, header.topic, header.default_topic];
+        let texts = texts.into_iter().chain(header.properties).chain(header.bname);
+        FIELDS * ENTRY_ROOM + texts.map(str::len).sum::<usize>()
+    }
+
+    fn put<F: EntryForm>(&self, out: &mut [u8], at: usize) -> (usize, bool) {
+        let Self(header, [i, a, b, c, d, e, f, g, h, j, k, l, m, n]) = self;
+        let (at, i_plain) = header.properties.put::<F>(out, at, i);
+        if !i_plain {
+            // The separators in it nearly always need the other form, so the rest can be left.
+            return (at, false);
+        }
+        let (at, a_plain) = header.producer_group.put::<F>(out, at, a);
+        let (at, b_plain) = header.topic.put::<F>(out, at, b);
+        let (at, c_plain) = header.default_topic.put::<F>(out, at, c);
+        let (at, _) = header.default_topic_queue_nums.put::<F>(out, at, d);
+        let (at, _) = header.queue_id.put::<F>(out, at, e);
+        let (at, _) = header.sys_flag.put::<F>(out, at, f);
+        let (at, _) = header.born_timestamp.put::<F>(out, at, g);
+        let (at, _) = header.flag.put::<F>(out, at, h);
+        let (at, _) = header.reconsume_times.put::<F>(out, at, j);
+        let (at, _) = header.unit_mode.put::<F>(out, at, k);
+        let (at, _) = header.max_reconsume_times.put::<F>(out, at, l);
+        let (at, _) = header.batch.put::<F>(out, at, m);
+        let (at, n_plain) = header.bname.put::<F>(out, at, n);
+        (at, a_plain && b_plain && c_plain && n_plain)
+    }
+}
+
 impl<'a> CommandHeader<'a> for SendMessageRequestHeader<'a> {
     /// Writes the one-letter names of requests 310, 320 and 325.
     fn write(&self, out: &mut ExtFields) {
-        self.write_named(&LETTERS, out);
+        out.put_header(&Named(self, &LETTERS));
     }
 
     /// Reads either set of names.
@@ -162,7 +180,7 @@ pub struct LongNames<'a>(pub SendMessageRequestHeader<'a>);
 
 impl<'a> CommandHeader<'a> for LongNames<'a> {
     fn write(&self, out: &mut ExtFields) {
-        self.0.write_named(&LONG, out);
+        out.put_header(&Named(&self.0, &LONG));
     }
 
     fn read(ext: &'a ExtFields) -> Result<Self> {
@@ -172,23 +190,24 @@ impl<'a> CommandHeader<'a> for LongNames<'a> {
 
 command_header! {
     /// Answer to a send, with codes 0, 10, 11 and 12: in all four the message is stored.
+    // In the order in which Java's hash map has the fields.
     pub struct SendMessageResponseHeader<'a> {
-        /// The *offset* message id; of a batch all of them, with commas between.
-        pub msg_id: &'a str => "msgId",
         /// The queue.
         pub queue_id: i32 => "queueId",
-        /// The queue offset, of a batch the first one.
-        pub queue_offset: i64 => "queueOffset",
-        /// The unique key of the message.
-        pub transaction_id: Option<&'a str> => "transactionId",
-        /// Of a batch that was stored as one message (since 5.0).
-        pub batch_uniq_id: Option<&'a str> => "batchUniqId",
-        /// What a timer message can be recalled with (since 5.3.2).
-        pub recall_handle: Option<&'a str> => "recallHandle",
-        /// The region of the broker.
-        pub msg_region: Option<&'a str> => "MSG_REGION",
         /// Whether the broker wants traces.
         pub trace_on: Option<bool> => "TRACE_ON",
+        /// The region of the broker.
+        pub msg_region: Option<&'a str> => "MSG_REGION",
+        /// The *offset* message id; of a batch all of them, with commas between.
+        pub msg_id: &'a str => "msgId",
+        /// The queue offset, of a batch the first one.
+        pub queue_offset: i64 => "queueOffset",
+        /// What a timer message can be recalled with (since 5.3.2).
+        pub recall_handle: Option<&'a str> => "recallHandle",
+        /// Of a batch that was stored as one message (since 5.0).
+        pub batch_uniq_id: Option<&'a str> => "batchUniqId",
+        /// The unique key of the message.
+        pub transaction_id: Option<&'a str> => "transactionId",
     }
 }
 
