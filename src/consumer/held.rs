@@ -151,6 +151,29 @@ impl HeldQueue {
         self.process().map(ProcessQueue::commit_offset)
     }
 
+    /// The offset that a pull carries to a master; 0 is not carried, since it reads as "none" there.
+    pub(crate) fn carried_commit(&self) -> Option<i64> {
+        self.commit_offset().filter(|commit| *commit > 0)
+    }
+
+    /// A pull brought these messages, as (offset, size), and the next one begins at `next`. Tells for each message
+    /// whether it is to be handed on; call it before that, since a fast worker must not finish what is not known (field
+    /// report 29).
+    pub(crate) fn take_in(&self, messages: impl Iterator<Item = (i64, usize)>, next: i64) -> Vec<bool> {
+        let Some(process) = self.process() else { return messages.map(|_| false).collect() };
+        let taken = process.put(messages, next);
+        self.with_progress(|progress| progress.next_offset = next);
+        taken
+    }
+
+    /// A pull brought nothing, and the next one begins at `next`: everything in between was filtered away.
+    pub(crate) fn pass_over(&self, next: i64) {
+        if let Some(process) = self.process() {
+            process.advance(next);
+        }
+        self.with_progress(|progress| progress.next_offset = next);
+    }
+
     pub(crate) fn with_progress<R>(&self, f: impl FnOnce(&mut Progress) -> R) -> R {
         f(&mut self.progress.lock())
     }
@@ -240,6 +263,14 @@ impl HeldQueue {
     }
 }
 
+/// What [`HeldTable::exchange`] changed.
+pub(crate) struct Exchange {
+    /// To be drained, stored and removed by the caller.
+    pub(crate) going: Vec<Arc<HeldQueue>>,
+    /// To be located by the caller.
+    pub(crate) coming: Vec<Arc<HeldQueue>>,
+}
+
 /// The queues a consumer holds.
 pub(crate) struct HeldTable {
     queues: Mutex<BTreeMap<MessageQueue, Arc<HeldQueue>>>,
@@ -261,6 +292,28 @@ impl HeldTable {
         let held = self.fresh(queue);
         queues.insert(queue.clone(), held.clone());
         Some(held)
+    }
+
+    /// What a rebalance changes, in one step: nothing new is handed out of the queues in `drop` from now on, and an
+    /// ownership begins for each in `add` that is not held. Returns those going and those coming.
+    pub(crate) fn exchange(&self, drop: &[MessageQueue], add: &[MessageQueue]) -> Exchange {
+        let going: Vec<_> = {
+            let queues = self.queues.lock();
+            drop.iter().filter_map(|queue| queues.get(queue).cloned()).collect()
+        };
+        for held in &going {
+            held.stop_handing_out();
+        }
+        let coming = add.iter().filter_map(|queue| self.acquire(queue)).collect();
+        Exchange { going, coming }
+    }
+
+    /// As [`renew`](Self::renew); the new ownership begins to pull at `offset` without asking for it.
+    pub(crate) fn restart(&self, old: &Arc<HeldQueue>, offset: i64) -> Option<Arc<HeldQueue>> {
+        let next = self.renew(old)?;
+        next.advance(QueuePhase::Wanted, QueuePhase::Locating);
+        next.begin(offset, None);
+        Some(next)
     }
 
     /// Ends one ownership and begins the next of the same queue in one step; `None` when the first one is over already.

@@ -8,7 +8,7 @@ mod jobs;
 mod manager;
 mod name_servers;
 mod pull_service;
-mod rebalance_service;
+pub(crate) mod rebalance_service;
 mod registry;
 pub(crate) mod role;
 pub(crate) mod route_table;

@@ -58,14 +58,12 @@ impl RebalanceWaker {
     /// Waits until a round is due; `false` when the service stops.
     fn wait(&self, last: Option<Instant>, period: Duration, least: Duration) -> bool {
         let asleep_since = Instant::now();
-        let due = asleep_since + period.min(LONGEST);
-        let earliest = last.map_or(asleep_since, |last| last + least);
         let mut wishes = self.shared.wishes.lock();
         loop {
             if wishes.stop {
                 return false;
             }
-            let until = if wishes.round { earliest } else { due };
+            let until = due(wishes.round, asleep_since, last, period, least);
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 wishes.round = false;
@@ -74,6 +72,17 @@ impl RebalanceWaker {
             wishes = self.shared.changed.wait_timeout(wishes, left);
         }
     }
+}
+
+/// When the next round is due. A wish is granted at once, but not within `least` of the start of the last round.
+pub(crate) fn due(
+    is_wished: bool,
+    asleep_since: Instant,
+    last: Option<Instant>,
+    period: Duration,
+    least: Duration,
+) -> Instant {
+    if is_wished { last.map_or(asleep_since, |last| last + least) } else { asleep_since + period.min(LONGEST) }
 }
 
 pub(crate) struct RebalanceService {

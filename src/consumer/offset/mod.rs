@@ -22,17 +22,46 @@ pub(crate) struct Stored {
     pub(crate) failed: Vec<Arc<HeldQueue>>,
 }
 
+/// What to store of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// No offset is known yet.
+    Nothing,
+    /// The broker has it already.
+    Stored,
+    Send(i64),
+}
+
+/// Decides what to store of a queue. Pure.
+pub(crate) fn due(held: &HeldQueue) -> Due {
+    match held.commit_offset() {
+        None => Due::Nothing,
+        Some(offset) if held.with_progress(|progress| progress.stored == Some(offset)) => Due::Stored,
+        Some(offset) => Due::Send(offset),
+    }
+}
+
+/// The broker has stored this offset.
+pub(crate) fn confirm(held: &HeldQueue, offset: i64) {
+    if held.phase() != QueuePhase::Released {
+        held.with_progress(|progress| progress.stored = Some(offset));
+    }
+}
+
 /// Stores the offsets of these queues, except those the broker has already, and waits for the answers.
 pub(crate) fn store(instance: &ClientInstance, group: &str, queues: &[Arc<HeldQueue>], deadline: Deadline) -> Stored {
     let (done, answers) = unbounded();
     let mut result = Stored::default();
     let mut sent = 0;
     for held in queues {
-        let Some(offset) = held.commit_offset() else { continue };
-        if held.with_progress(|progress| progress.stored == Some(offset)) {
-            result.stored.push(held.clone());
-            continue;
-        }
+        let offset = match due(held) {
+            Due::Nothing => continue,
+            Due::Stored => {
+                result.stored.push(held.clone());
+                continue;
+            }
+            Due::Send(offset) => offset,
+        };
         // The master is the memory of the group; one that is away gets the offset when it is back (field report 31).
         let master = match instance.master(held.queue.broker_name()) {
             Ok(master) => master,
@@ -46,8 +75,8 @@ pub(crate) fn store(instance: &ClientInstance, group: &str, queues: &[Arc<HeldQu
         let (done, answered) = (done.clone(), held.clone());
         sent += 1;
         instance.api().store_offset(&master, group, &held.queue, offset, timeout, move |answer| {
-            if answer.is_ok() && answered.phase() != QueuePhase::Released {
-                answered.with_progress(|progress| progress.stored = Some(offset));
+            if answer.is_ok() {
+                confirm(&answered, offset);
             }
             let _ = done.send((answered, offset, answer));
         });

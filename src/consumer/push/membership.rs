@@ -3,7 +3,7 @@
 use super::core::Core;
 use super::flow_control::back_off;
 use crate::consumer::event::RebalanceEvent;
-use crate::consumer::held::{HeldQueue, QueuePhase};
+use crate::consumer::held::{Exchange, HeldQueue, QueuePhase};
 use crate::consumer::offset;
 use crate::consumer::rebalance::diff::Diff;
 use crate::consumer::rebalance::start_offset::{Start, locate};
@@ -53,11 +53,7 @@ impl QueueOwner for Core {
 
     fn apply(&self, changes: Diff, alone: bool) {
         // First nothing new is handed out of what goes; while that drains, what comes is on its way.
-        let going: Vec<_> = self.held.all().into_iter().filter(|held| changes.drop.contains(&held.queue)).collect();
-        for held in &going {
-            held.stop_handing_out();
-        }
-        let coming: Vec<_> = changes.add.iter().filter_map(|queue| self.held.acquire(queue)).collect();
+        let Exchange { going, coming } = self.held.exchange(&changes.drop, &changes.add);
         if !coming.is_empty() {
             let queues = coming.iter().map(|held| held.queue.clone()).collect();
             self.notify(|listener, event| listener.assigned(event), queues);

@@ -8,7 +8,7 @@ mod concurrent;
 mod config;
 mod core;
 mod describe;
-mod flow_control;
+pub(crate) mod flow_control;
 mod membership;
 mod puller;
 mod send_back;

@@ -10,7 +10,7 @@ use super::flow_control::{back_off, correct_offset};
 use crate::api::pull::{PullResult, PullStatus};
 use crate::api::retry::{PullFailure, pull_failure};
 use crate::consumer::event::ConsumerEvent;
-use crate::consumer::held::{HeldQueue, QueuePhase};
+use crate::consumer::held::HeldQueue;
 use crate::consumer::offset;
 use crate::error::{Error, ErrorKind};
 use crate::message::store_codec::{Damage, DamageKind, DecodeOptions, decode_all};
@@ -63,11 +63,10 @@ impl Core {
             return self.pull_failed(held, &Error::new(ErrorKind::NoRoute, text));
         };
         // Only a master may store the offset that travels with a pull (field report 33).
-        let commit = process.commit_offset();
-        let commits = commit > 0 && target.is_master;
+        let commit = held.carried_commit().filter(|_| target.is_master);
         let carries = self.config.post_subscription_when_pull;
         let flag = pull_flag::SUSPEND
-            | if commits { pull_flag::COMMIT_OFFSET } else { 0 }
+            | if commit.is_some() { pull_flag::COMMIT_OFFSET } else { 0 }
             | if carries { pull_flag::SUBSCRIPTION } else { 0 };
         let asked = progress.next_offset;
         let header = PullMessageRequestHeader {
@@ -77,7 +76,7 @@ impl Core {
             queue_offset: asked,
             max_msg_nums: if progress.damage.is_some() { 1 } else { self.config.pull_batch_size },
             sys_flag: flag,
-            commit_offset: if commits { commit } else { 0 },
+            commit_offset: commit.unwrap_or(0),
             suspend_timeout_millis: i64::try_from(self.config.pull_suspend.as_millis()).unwrap_or(i64::MAX),
             subscription: carries.then_some(&*subscription.sub_string),
             sub_version: subscription.sub_version,
@@ -142,19 +141,14 @@ impl Core {
         // A next offset that does not move would ask for the same messages for ever.
         let last = messages.last().map(|message| message.queue_offset() + 1);
         let next = next.max(last.unwrap_or(asked)).max(asked);
-        let Some(process) = held.process() else { return };
-        // Entered first, handed over second: a fast worker must not finish what is not known (field report 29).
         let sizes = messages.iter().map(|message| (message.queue_offset(), size_of(message) as usize));
-        let taken = process.put(sizes, next);
+        let taken = held.take_in(sizes, next);
         let messages = if taken.iter().all(|taken| *taken) {
             messages
         } else {
             messages.into_iter().zip(taken).filter_map(|(message, taken)| taken.then_some(message)).collect()
         };
-        held.with_progress(|progress| {
-            progress.next_offset = next;
-            progress.empty_answers = 0;
-        });
+        held.with_progress(|progress| progress.empty_answers = 0);
         self.service.submit(held.clone(), messages);
         match pause.or_else(|| (!self.config.pull_interval.is_zero()).then_some(self.config.pull_interval)) {
             Some(pause) => self.instance.submit_pull_later(held.ticket(), pause),
@@ -220,11 +214,8 @@ impl Core {
     fn nothing_found(&self, held: &Arc<HeldQueue>, asked: i64, answer: &PullResult, took: Duration) {
         // An offset behind the one asked for would repeat messages; only a correction may go back.
         let next = answer.next_begin_offset.max(asked);
-        if let Some(process) = held.process() {
-            process.advance(next);
-        }
+        held.pass_over(next);
         let empty = held.with_progress(|progress| {
-            progress.next_offset = next;
             progress.empty_answers = if next > asked || took > EMPTY_PAUSE { 0 } else { progress.empty_answers + 1 };
             progress.empty_answers
         });
@@ -271,10 +262,8 @@ impl Core {
     /// Ends this ownership and begins the next one of the same queue at `offset`, in one step: results of the old one
     /// can no longer move the offset, so nothing needs to wait for them (field report 22).
     pub(super) fn restart_at(&self, held: &Arc<HeldQueue>, offset: i64) {
-        let Some(next) = self.held.renew(held) else { return };
+        let Some(next) = self.held.restart(held, offset) else { return };
         self.abandon(held);
-        next.advance(QueuePhase::Wanted, QueuePhase::Locating);
-        next.begin(offset, None);
         // Stored at once: a pull under way may have carried the old offset to the broker (03-broker 3.10).
         let core = self.me.clone();
         self.instance.executor().soon(move || {

@@ -34,14 +34,14 @@ pub(crate) struct Start {
 
 /// What to ask next when nothing is stored. Pure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Policy {
+pub(crate) enum Policy {
     /// The broker's correction of offset 0 finds the oldest message.
     Zero,
     Max,
     At(i64),
 }
 
-fn policy(from: ConsumeFromWhere, topic: &str) -> Policy {
+pub(crate) fn policy(from: ConsumeFromWhere, topic: &str) -> Policy {
     match from {
         // A retry topic holds only what this group failed: never skip any of it. (Java starts it at the end with
         // TIMESTAMP, T20.)
