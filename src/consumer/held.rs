@@ -17,7 +17,7 @@ use crate::instance::role::PullTicket;
 use crate::message::MessageQueue;
 use crate::sync::{Condvar, Mutex, Rank};
 use crate::time::Deadline;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -77,6 +77,8 @@ pub(crate) struct Progress {
     pub(crate) last_progress: Option<Instant>,
     /// The highest offset that the broker confirmed to have stored for us.
     pub(crate) stored: Option<i64>,
+    /// The broker may have lost what it confirmed: it was out of reach since.
+    pub(crate) is_doubtful: bool,
     pub(crate) failures: u32,
     pub(crate) empty_answers: u32,
     /// A place where an answer was damaged, and how often.
@@ -106,6 +108,7 @@ impl HeldQueue {
                     last_pull: None,
                     last_progress: None,
                     stored: None,
+                    is_doubtful: false,
                     failures: 0,
                     empty_answers: 0,
                     damage: None,
@@ -297,15 +300,26 @@ impl HeldTable {
     /// What a rebalance changes, in one step: nothing new is handed out of the queues in `drop` from now on, and an
     /// ownership begins for each in `add` that is not held. Returns those going and those coming.
     pub(crate) fn exchange(&self, drop: &[MessageQueue], add: &[MessageQueue]) -> Exchange {
-        let going: Vec<_> = {
+        // Under the table's lock: no ownership can be renewed between being found and being stopped.
+        let going = {
             let queues = self.queues.lock();
-            drop.iter().filter_map(|queue| queues.get(queue).cloned()).collect()
+            let going: Vec<_> = drop.iter().filter_map(|queue| queues.get(queue).cloned()).collect();
+            for held in &going {
+                held.stop_handing_out();
+            }
+            going
         };
-        for held in &going {
-            held.stop_handing_out();
-        }
         let coming = add.iter().filter_map(|queue| self.acquire(queue)).collect();
         Exchange { going, coming }
+    }
+
+    /// Hands out nothing new of any queue from now on, and returns all.
+    pub(crate) fn stop_handing_out(&self) -> Vec<Arc<HeldQueue>> {
+        let queues = self.queues.lock();
+        for held in queues.values() {
+            held.stop_handing_out();
+        }
+        queues.values().cloned().collect()
     }
 
     /// As [`renew`](Self::renew); the new ownership begins to pull at `offset` without asking for it.
@@ -316,10 +330,12 @@ impl HeldTable {
         Some(next)
     }
 
-    /// Ends one ownership and begins the next of the same queue in one step; `None` when the first one is over already.
+    /// Ends one ownership and begins the next of the same queue in one step; `None` when the first one is over already,
+    /// or is being given up: a renewed one would stay here, and the queue would have two owners.
     pub(crate) fn renew(&self, old: &Arc<HeldQueue>) -> Option<Arc<HeldQueue>> {
         let mut queues = self.queues.lock();
-        let slot = queues.get_mut(&old.queue).filter(|held| held.epoch == old.epoch)?;
+        let is_ours = old.phase() < QueuePhase::Draining;
+        let slot = queues.get_mut(&old.queue).filter(|held| is_ours && held.epoch == old.epoch)?;
         old.release();
         *slot = self.fresh(&old.queue);
         Some(slot.clone())
@@ -341,6 +357,18 @@ impl HeldTable {
 
     pub(crate) fn of_topic(&self, topic: &str) -> Vec<Arc<HeldQueue>> {
         self.queues.lock().values().filter(|held| held.queue.topic() == topic).cloned().collect()
+    }
+
+    /// The queues of a topic that are held and not being given up.
+    pub(crate) fn owned_of(&self, topic: &str) -> Vec<MessageQueue> {
+        let held = self.of_topic(topic);
+        held.iter().filter(|held| held.phase() < QueuePhase::Draining).map(|held| held.queue.clone()).collect()
+    }
+
+    /// The topics of all queues in the table, in order.
+    pub(crate) fn topics(&self) -> Vec<Arc<str>> {
+        let topics: BTreeSet<_> = self.queues.lock().keys().map(|queue| queue.shared_topic().clone()).collect();
+        topics.into_iter().collect()
     }
 
     /// How many are held; those being given up do not count.
@@ -380,6 +408,17 @@ mod tests {
         table.remove(&first); // ends nothing but itself
         assert!(table.get(&queue, second.epoch).is_some());
         assert_eq!(first.phase(), QueuePhase::Released);
+    }
+
+    #[test]
+    fn a_queue_that_is_given_up_is_not_begun_again() {
+        let (table, queue) = table();
+        let held = table.acquire(&queue).unwrap();
+        let Exchange { going, coming } = table.exchange(std::slice::from_ref(&queue), &[]);
+        assert!(Arc::ptr_eq(&going[0], &held) && coming.is_empty());
+        assert!(table.restart(&held, 3).is_none(), "an operator's reset while it drains");
+        table.remove(&held);
+        assert!(table.all().is_empty());
     }
 
     fn pulling() -> Arc<HeldQueue> {

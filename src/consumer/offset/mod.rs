@@ -25,7 +25,7 @@ pub(crate) struct Stored {
 /// What to store of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// No offset is known yet.
+    /// No offset is known yet, or the ownership is over and the next one answers for the queue.
     Nothing,
     /// The broker has it already.
     Stored,
@@ -34,9 +34,14 @@ pub(crate) enum Due {
 
 /// Decides what to store of a queue. Pure.
 pub(crate) fn due(held: &HeldQueue) -> Due {
+    if held.phase() == QueuePhase::Released {
+        return Due::Nothing;
+    }
     match held.commit_offset() {
         None => Due::Nothing,
-        Some(offset) if held.with_progress(|progress| progress.stored == Some(offset)) => Due::Stored,
+        Some(offset) if held.with_progress(|progress| progress.stored == Some(offset) && !progress.is_doubtful) => {
+            Due::Stored
+        }
         Some(offset) => Due::Send(offset),
     }
 }
@@ -44,8 +49,17 @@ pub(crate) fn due(held: &HeldQueue) -> Due {
 /// The broker has stored this offset.
 pub(crate) fn confirm(held: &HeldQueue, offset: i64) {
     if held.phase() != QueuePhase::Released {
-        held.with_progress(|progress| progress.stored = Some(offset));
+        held.with_progress(|progress| {
+            progress.stored = Some(offset);
+            progress.is_doubtful = false;
+        });
     }
+}
+
+/// The broker was out of reach. One that died may have lost the offsets it had not written yet, and a pull carries no
+/// offset 0: what it confirmed is sent once more.
+pub(crate) fn doubt(held: &HeldQueue) {
+    held.with_progress(|progress| progress.is_doubtful = true);
 }
 
 /// Stores the offsets of these queues, except those the broker has already, and waits for the answers.
@@ -96,4 +110,31 @@ pub(crate) fn store(instance: &ClientInstance, group: &str, queues: &[Arc<HeldQu
         }
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::consumer::held::HeldTable;
+    use crate::message::MessageQueue;
+
+    #[test]
+    fn only_a_living_ownership_has_something_to_store() {
+        let table = HeldTable::new("g".into());
+        let held = table.acquire(&MessageQueue::new("t", "b", 0)).unwrap();
+        assert_eq!(due(&held), Due::Nothing);
+        held.advance(QueuePhase::Wanted, QueuePhase::Locating);
+        assert!(held.begin(5, None));
+        assert_eq!(due(&held), Due::Send(5));
+        confirm(&held, 5);
+        assert_eq!(due(&held), Due::Stored);
+        held.take_in([(5, 1)].into_iter(), 6);
+        held.pass_over(9);
+        assert_eq!(due(&held), Due::Stored);
+        doubt(&held);
+        assert_eq!(due(&held), Due::Send(5));
+        let next = table.restart(&held, 2).unwrap();
+        assert_eq!(due(&held), Due::Nothing);
+        assert_eq!(due(&next), Due::Send(2));
+    }
 }

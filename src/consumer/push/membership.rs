@@ -13,7 +13,6 @@ use crate::message::MessageQueue;
 use crate::thread::contain;
 use crate::time::Deadline;
 use bytes::Bytes;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,13 +41,11 @@ impl GroupView for Core {
 
 impl QueueOwner for Core {
     fn held(&self, topic: &str) -> Vec<MessageQueue> {
-        let held = self.held.of_topic(topic);
-        held.iter().filter(|held| held.phase() < QueuePhase::Draining).map(|held| held.queue.clone()).collect()
+        self.held.owned_of(topic)
     }
 
     fn held_topics(&self) -> Vec<Arc<str>> {
-        let topics: BTreeSet<_> = self.held.all().iter().map(|held| held.queue.shared_topic().clone()).collect();
-        topics.into_iter().collect()
+        self.held.topics()
     }
 
     fn apply(&self, changes: Diff, alone: bool) {
@@ -77,10 +74,14 @@ impl Core {
             going.iter().cloned().partition(|held| held.wait_drained(deadline));
         let stored = {
             let _one_at_a_time = self.storing.lock();
-            offset::store(&self.instance, &self.group, going, Deadline::after(STORE_TIME))
+            let stored = offset::store(&self.instance, &self.group, going, Deadline::after(STORE_TIME));
+            // Before anybody else may store: an offset of an ownership that is over could overtake the next owner's.
+            for held in going {
+                self.held.remove(held);
+            }
+            stored
         };
         for held in going {
-            self.held.remove(held);
             self.abandon(held);
         }
         revoked.retain(|held| {

@@ -251,6 +251,7 @@ impl Core {
             }
             PullFailure::FlowControl => FLOW_CONTROL_PAUSE,
             PullFailure::Unreachable => {
+                offset::doubt(held);
                 self.instance.refresh_routes_soon();
                 self.config.pull_error_delay
             }

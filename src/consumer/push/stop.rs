@@ -87,10 +87,7 @@ impl Stop {
         let core = &self.core;
         core.stopping.store(true, Ordering::SeqCst);
         core.watch.stop();
-        let held = core.held.all();
-        for held in &held {
-            held.stop_handing_out();
-        }
+        let held = core.held.stop_handing_out();
         let mut report = ShutdownReport::default();
         for held in &held {
             if !held.wait_drained(deadline) {
