@@ -82,10 +82,12 @@ impl Rebalancer {
         let mut changes = Diff::default();
         let mut alone = true;
         let mut round = Round::Settled;
+        let mut news = Vec::new();
         for topic in topics {
             match self.one_topic(view, topic, owner, &mut asked) {
-                Ok(Some((change, members))) => {
-                    alone &= members == 1;
+                Ok(Some((change, seen))) => {
+                    alone &= seen.members.len() == 1;
+                    news.push((topic.clone(), seen));
                     changes.add.extend(change.add);
                     changes.drop.extend(change.drop);
                     self.recovered(topic);
@@ -110,17 +112,19 @@ impl Rebalancer {
         if !changes.is_empty() {
             owner.apply(changes, alone);
         }
+        // Not before it is applied: a round that panics half-way must decide again.
+        self.seen.extend(news);
         round
     }
 
-    /// What changes for one topic, and how many members there are; `None`: nothing since the last round.
+    /// What changes for one topic, and what it was decided on; `None`: nothing since the last round.
     fn one_topic(
         &mut self,
         view: &dyn GroupView,
         topic: &Arc<str>,
         owner: &dyn QueueOwner,
         asked: &mut BTreeMap<Arc<str>, Arc<Members>>,
-    ) -> Result<Option<(Diff, usize)>> {
+    ) -> Result<Option<(Diff, Seen)>> {
         let queues = view
             .readable(topic)
             .ok_or_else(|| Error::new(ErrorKind::NoRoute, format!("topic '{topic}' has no route yet")))?;
@@ -132,10 +136,9 @@ impl Rebalancer {
             Vec::new()
         } else {
             let input = AllocateInput::new(&self.group, &self.client_id, &queues, &members);
-            self.strategy
-                .allocate(&input)
-                .map_err(|error| error.context("the allocation strategy failed"))?
-                .to_vec(&queues)
+            // A panic of the strategy, which may be the user's own, is a failure of this topic and of no other.
+            let share = input.ask(&*self.strategy);
+            share.map_err(|error| error.context("the allocation strategy failed"))?.to_vec(&queues)
         };
         let held = owner.held(topic);
         let change = diff(&held, &share);
@@ -151,9 +154,7 @@ impl Rebalancer {
                 change.drop,
             );
         }
-        let count = members.len();
-        self.seen.insert(topic.clone(), Seen { queues, members });
-        Ok(Some((change, count)))
+        Ok(Some((change, Seen { queues, members })))
     }
 
     /// The members of the group, from the first of the topic's brokers that answers. All members ask in the same
@@ -220,5 +221,69 @@ impl Rebalancer {
         if self.troubles.remove(topic).is_some() {
             log::info!("group '{}' can balance topic '{topic}' again", self.group);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::consumer::allocate::{AllocateAveragely, Share};
+    use std::cell::RefCell;
+
+    /// Two topics of two queues each, on one broker that lists only this member.
+    struct Alone;
+
+    impl GroupView for Alone {
+        fn readable(&self, topic: &str) -> Option<Arc<[MessageQueue]>> {
+            Some((0..2).map(|id| MessageQueue::new(topic, "b", id)).collect())
+        }
+        fn brokers_of(&self, _: &str) -> Vec<Arc<str>> {
+            vec!["127.0.0.1:10911".into()]
+        }
+        fn member_list(&self, _: &Arc<str>) -> Result<Bytes> {
+            Ok(Bytes::from_static(br#"{"consumerIdList":["us"]}"#))
+        }
+        fn not_listed(&self) {
+            unreachable!("it is listed");
+        }
+    }
+
+    #[derive(Default)]
+    struct Holder(RefCell<Vec<MessageQueue>>);
+
+    impl QueueOwner for Holder {
+        fn held(&self, topic: &str) -> Vec<MessageQueue> {
+            self.0.borrow().iter().filter(|queue| queue.topic() == topic).cloned().collect()
+        }
+        fn held_topics(&self) -> Vec<Arc<str>> {
+            self.0.borrow().iter().map(|queue| queue.shared_topic().clone()).collect()
+        }
+        fn apply(&self, changes: Diff, alone: bool) {
+            assert!(alone && changes.drop.is_empty());
+            self.0.borrow_mut().extend(changes.add);
+        }
+    }
+
+    /// Averaging, but that it panics for topic "b".
+    struct Picky;
+
+    impl AllocateMessageQueueStrategy for Picky {
+        fn name(&self) -> &str {
+            "PICKY"
+        }
+        fn allocate(&self, input: &AllocateInput<'_>) -> Result<Share> {
+            assert!(input.queues()[0].topic() != "b", "a defect of the strategy");
+            AllocateAveragely.allocate(input)
+        }
+    }
+
+    #[test]
+    fn a_strategy_that_panics_for_one_topic_leaves_the_others_balanced() {
+        let mut rebalancer = Rebalancer::new("g".into(), "us".into(), Arc::new(Picky));
+        let holder = Holder::default();
+        let round = rebalancer.round(&Alone, &["a".into(), "b".into(), "c".into()], &holder);
+        assert_eq!(round, Round::Again(SOON));
+        let held = holder.0.borrow().iter().map(|queue| queue.topic().to_owned()).collect::<Vec<_>>();
+        assert_eq!(held, ["a", "a", "c", "c"]);
     }
 }
