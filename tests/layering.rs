@@ -37,6 +37,7 @@ const CONSUMER_ARROWS: &[(&str, &[&str])] = &[
         "push",
         &["listener", "event", "process_queue", "allocate", "held", "queue_state", "health", "offset", "rebalance"],
     ),
+    ("simulation_tests", &["process_queue", "allocate", "held", "offset", "rebalance", "push"]),
 ];
 
 /// Files that may be longer than [`LONGEST`] lines before their tests, each with its reason.

@@ -10,3 +10,6 @@ pub(crate) mod process_queue;
 pub(crate) mod push;
 pub(crate) mod queue_state;
 pub(crate) mod rebalance;
+
+#[cfg(test)]
+mod simulation_tests;
