@@ -116,6 +116,7 @@ fn consume(options: &Options) -> Result<()> {
         producer.send_batch(&messages)?;
         sent += many;
     }
+    println!("topic    {topic}");
     println!("sent     {sent} messages of {} bytes in {:.2?}", options.size, begun.elapsed());
     producer.shutdown(Duration::from_secs(3));
 
