@@ -57,6 +57,15 @@ struct MemberList {
     members: Arc<Members>,
 }
 
+/// A topic that cannot be balanced. Texts differ from round to round (counts, times), so kinds are compared.
+struct Trouble {
+    kind: (ErrorKind, Option<i32>),
+    rounds: u32,
+}
+
+/// The first failure of a topic is common at a start, when brokers have not heard of us; one that lasts is told.
+const TOLD_AT: u32 = 2;
+
 /// Runs the rounds of one consumer.
 pub(crate) struct Rebalancer {
     group: Arc<str>,
@@ -66,7 +75,7 @@ pub(crate) struct Rebalancer {
     /// The last list of each broker asked: an unchanged answer is not read again.
     lists: BTreeMap<Arc<str>, MemberList>,
     /// What is wrong with a topic, so that it is told once.
-    troubles: BTreeMap<Arc<str>, String>,
+    troubles: BTreeMap<Arc<str>, Trouble>,
 }
 
 impl Rebalancer {
@@ -209,16 +218,19 @@ impl Rebalancer {
     }
 
     fn trouble(&mut self, topic: &Arc<str>, error: &Error) {
-        let text = error.to_string();
-        if self.troubles.get(topic).is_none_or(|told| *told != text) {
-            let level = if topic_names::is_retry(topic) { log::Level::Debug } else { log::Level::Warn };
-            log::log!(level, "group '{}' keeps its queues of '{topic}' as they are: {text}", self.group);
-            self.troubles.insert(topic.clone(), text);
+        let kind = (error.kind(), error.response_code());
+        let trouble = self.troubles.entry(topic.clone()).or_insert(Trouble { kind, rounds: 0 });
+        if trouble.kind != kind {
+            *trouble = Trouble { kind, rounds: trouble.rounds.min(TOLD_AT - 1) };
         }
+        trouble.rounds += 1;
+        let is_told = trouble.rounds == TOLD_AT && !topic_names::is_retry(topic);
+        let level = if is_told { log::Level::Warn } else { log::Level::Debug };
+        log::log!(level, "group '{}' keeps its queues of '{topic}' as they are: {error}", self.group);
     }
 
     fn recovered(&mut self, topic: &Arc<str>) {
-        if self.troubles.remove(topic).is_some() {
+        if self.troubles.remove(topic).is_some_and(|trouble| trouble.rounds >= TOLD_AT) {
             log::info!("group '{}' can balance topic '{topic}' again", self.group);
         }
     }
