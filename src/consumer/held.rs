@@ -81,6 +81,8 @@ pub(crate) struct Progress {
     pub(crate) is_doubtful: bool,
     pub(crate) failures: u32,
     pub(crate) empty_answers: u32,
+    /// Corrections of the offset in a row, over renewed ownerships.
+    pub(crate) corrections: u32,
     /// A place where an answer was damaged, and how often.
     pub(crate) damage: Option<(i64, u32)>,
     /// Why it stands still, for people.
@@ -111,6 +113,7 @@ impl HeldQueue {
                     is_doubtful: false,
                     failures: 0,
                     empty_answers: 0,
+                    corrections: 0,
                     damage: None,
                     standing: None,
                 },
@@ -215,7 +218,7 @@ impl HeldQueue {
     pub(crate) fn may_hand_out(&self, first: i64, last: i64) -> bool {
         match self.phase() {
             QueuePhase::Pulling => {
-                self.handed_to.fetch_max(last + 1, Ordering::SeqCst);
+                self.handed_to.fetch_max(last.saturating_add(1), Ordering::SeqCst);
                 true
             }
             QueuePhase::Draining => first < self.handed_to.load(Ordering::SeqCst),

@@ -88,7 +88,7 @@ impl ProcessQueue {
                 contents.entries.push_back(Entry { offset, size, done: false });
                 contents.unfinished += 1;
                 contents.bytes += u64::from(size);
-                known_to = offset + 1;
+                known_to = offset.saturating_add(1);
                 true
             })
             .collect();

@@ -6,7 +6,7 @@
 
 use super::concurrent::size_of;
 use super::core::Core;
-use super::flow_control::{back_off, correct_offset};
+use super::flow_control::{Correction, back_off, correct};
 use crate::api::pull::{PullResult, PullStatus};
 use crate::api::retry::{PullFailure, pull_failure};
 use crate::consumer::event::ConsumerEvent;
@@ -17,6 +17,7 @@ use crate::message::store_codec::{Damage, DamageKind, DecodeOptions, decode_all}
 use crate::message::sys_flag::pull as pull_flag;
 use crate::message::{MessageExt, properties};
 use crate::protocol::header::PullMessageRequestHeader;
+use crate::thread::contain;
 use crate::time::Deadline;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,6 +32,9 @@ const FLOW_CONTROL_PAUSE: Duration = Duration::from_millis(20);
 const NO_ROOM_PAUSE: Duration = Duration::from_millis(50);
 /// A broker that does not hold pulls would otherwise be asked without end.
 const EMPTY_PAUSE: Duration = Duration::from_millis(50);
+/// So many answers in a row that lead nowhere, or that correct the offset, are followed at once; then come pauses.
+const FREE_TRIES: u32 = 3;
+const LONGEST_CORRECTION_PAUSE: Duration = Duration::from_secs(5);
 /// So many refusals in a row are no longer a heartbeat that is late.
 const CONFLICT_AFTER: u32 = 5;
 /// So often an undecodable place is asked for again before it is passed over (01-wire 5.1).
@@ -92,9 +96,14 @@ impl Core {
             if !answered.is_pulling() || core.is_stopping() {
                 return;
             }
-            match result {
+            // The step that submits the ticket again is the last one, so a panic means that it was not reached.
+            let handled = contain(|| match result {
                 Ok(answer) => core.pull_answered(&answered, asked, answer, sent.elapsed()),
                 Err(error) => core.pull_failed(&answered, &error),
+            });
+            if let Err(panic) = handled {
+                log::error!("an answer to a pull of {} panicked; it is pulled again: {panic}", answered.queue);
+                core.instance.submit_pull_later(answered.ticket(), core.config.pull_error_delay);
             }
         });
     }
@@ -109,25 +118,48 @@ impl Core {
             log::info!("group '{}' pulls {} again", self.group, held.queue);
         }
         match answer.status {
-            PullStatus::Found => self.found(held, asked, &answer),
+            PullStatus::Found => self.found(held, asked, &answer, took),
             PullStatus::NoNewMsg | PullStatus::NoMatchedMsg => self.nothing_found(held, asked, &answer, took),
-            PullStatus::OffsetIllegal => {
-                let corrected = correct_offset(asked, &answer);
-                self.tell(&ConsumerEvent::OffsetCorrected { queue: held.queue.clone(), asked, corrected });
-                self.restart_at(held, corrected);
+            PullStatus::OffsetIllegal => self.refused(held, asked, &answer),
+        }
+    }
+
+    /// The broker refused the offset. One that refuses every offset is asked again and again, so with pauses.
+    fn refused(&self, held: &Arc<HeldQueue>, asked: i64, answer: &PullResult) {
+        let Some(process) = held.process() else { return };
+        held.with_progress(|progress| progress.corrections = progress.corrections.saturating_add(1));
+        let correction = correct(asked, process.commit_offset(), answer);
+        let (Correction::GoOnAt(corrected) | Correction::RestartAt(corrected)) = correction;
+        if corrected != asked {
+            self.tell(&ConsumerEvent::OffsetCorrected { queue: held.queue.clone(), asked, corrected });
+        }
+        match correction {
+            Correction::RestartAt(at) => self.restart_at(held, at),
+            Correction::GoOnAt(at) => {
+                held.pass_over(at);
+                self.submit_corrected(held);
             }
         }
     }
 
-    fn found(&self, held: &Arc<HeldQueue>, asked: i64, answer: &PullResult) {
+    fn submit_corrected(&self, held: &Arc<HeldQueue>) {
+        let corrections = held.with_progress(|progress| progress.corrections);
+        if corrections < FREE_TRIES {
+            return self.instance.submit_pull(held.ticket());
+        }
+        let pause = back_off(corrections + 1 - FREE_TRIES, self.config.pull_error_delay, LONGEST_CORRECTION_PAUSE);
+        self.instance.submit_pull_later(held.ticket(), pause);
+    }
+
+    fn found(&self, held: &Arc<HeldQueue>, asked: i64, answer: &PullResult, took: Duration) {
         let options = DecodeOptions { max_inflated: self.config.max_inflated_size, ..DecodeOptions::default() };
         let mut decoded = decode_all(&answer.body, Some(&held.queue), answer.offset_delta, &options);
         let mut next = answer.next_begin_offset;
         let mut pause = None;
         if let Some(damage) = &decoded.damage {
-            let again_at = damage.last_good_offset.map_or(asked, |last| last + 1);
+            let again_at = damage.last_good_offset.map_or(asked, |last| last.saturating_add(1));
             if self.is_given_up(held, again_at, damage) {
-                next = next.max(again_at + 1);
+                next = next.max(again_at.saturating_add(1));
             } else {
                 // What lies behind the damage comes again with the next pull.
                 decoded.messages.truncate(damage.messages_before);
@@ -139,7 +171,7 @@ impl Core {
         }
         let messages = self.prepare(held, decoded.messages);
         // A next offset that does not move would ask for the same messages for ever.
-        let last = messages.last().map(|message| message.queue_offset() + 1);
+        let last = messages.last().map(|message| message.queue_offset().saturating_add(1));
         let next = next.max(last.unwrap_or(asked)).max(asked);
         let sizes = messages.iter().map(|message| (message.queue_offset(), size_of(message) as usize));
         let taken = held.take_in(sizes, next);
@@ -148,9 +180,12 @@ impl Core {
         } else {
             messages.into_iter().zip(taken).filter_map(|(message, taken)| taken.then_some(message)).collect()
         };
-        held.with_progress(|progress| progress.empty_answers = 0);
+        let led_nowhere = self.pause_after(held, !messages.is_empty() || next > asked, took);
         self.service.submit(held.clone(), messages);
-        match pause.or_else(|| (!self.config.pull_interval.is_zero()).then_some(self.config.pull_interval)) {
+        match pause
+            .or(led_nowhere)
+            .or_else(|| (!self.config.pull_interval.is_zero()).then_some(self.config.pull_interval))
+        {
             Some(pause) => self.instance.submit_pull_later(held.ticket(), pause),
             None => self.instance.submit_pull(held.ticket()),
         }
@@ -215,16 +250,21 @@ impl Core {
         // An offset behind the one asked for would repeat messages; only a correction may go back.
         let next = answer.next_begin_offset.max(asked);
         held.pass_over(next);
+        match self.pause_after(held, next > asked, took) {
+            Some(pause) => self.instance.submit_pull_later(held.ticket(), pause),
+            None => self.instance.submit_pull(held.ticket()),
+        }
+    }
+
+    /// Counts answers in a row that came at once and led nowhere; the pause they ask for.
+    fn pause_after(&self, held: &HeldQueue, led_on: bool, took: Duration) -> Option<Duration> {
         let empty = held.with_progress(|progress| {
-            progress.empty_answers = if next > asked || took > EMPTY_PAUSE { 0 } else { progress.empty_answers + 1 };
+            progress.corrections = 0;
+            progress.empty_answers =
+                if led_on || took > EMPTY_PAUSE { 0 } else { progress.empty_answers.saturating_add(1) };
             progress.empty_answers
         });
-        if empty < 3 {
-            self.instance.submit_pull(held.ticket());
-        } else {
-            let pause = back_off(empty - 2, EMPTY_PAUSE, Duration::from_secs(1));
-            self.instance.submit_pull_later(held.ticket(), pause);
-        }
+        (empty >= FREE_TRIES).then(|| back_off(empty + 1 - FREE_TRIES, EMPTY_PAUSE, Duration::from_secs(1)))
     }
 
     fn pull_failed(&self, held: &Arc<HeldQueue>, error: &Error) {
@@ -265,6 +305,8 @@ impl Core {
     pub(super) fn restart_at(&self, held: &Arc<HeldQueue>, offset: i64) {
         let Some(next) = self.held.restart(held, offset) else { return };
         self.abandon(held);
+        let corrections = held.with_progress(|progress| progress.corrections);
+        next.with_progress(|progress| progress.corrections = corrections);
         // Stored at once: a pull under way may have carried the old offset to the broker (03-broker 3.10).
         let core = self.me.clone();
         self.instance.executor().soon(move || {
@@ -278,7 +320,7 @@ impl Core {
                     Deadline::after(STORE_CORRECTION),
                 );
             }
-            core.instance.submit_pull(next.ticket());
+            core.submit_corrected(&next);
         });
     }
 

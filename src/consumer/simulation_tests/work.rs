@@ -7,7 +7,7 @@ use crate::api::pull::{PullResult, PullStatus};
 use crate::consumer::held::{HeldQueue, QueuePhase};
 use crate::consumer::offset::{self, Due};
 use crate::consumer::process_queue::Limits;
-use crate::consumer::push::flow_control::{back_off, correct_offset};
+use crate::consumer::push::flow_control::{Correction, back_off, correct};
 use crate::consumer::rebalance::start_offset::{ConsumeFromWhere, Policy, policy};
 use bytes::Bytes;
 use std::cell::Cell;
@@ -174,7 +174,10 @@ impl World {
                     offset_delta: 0,
                     body: Bytes::new(),
                 };
-                return self.restart(member, held, correct_offset(asked, &answer));
+                match correct(asked, held.commit_offset().unwrap_or(asked), &answer) {
+                    Correction::GoOnAt(at) => held.pass_over(at),
+                    Correction::RestartAt(at) => return self.restart(member, held, at),
+                }
             }
             Answer::Refused => {
                 let failures = held.with_progress(|progress| {
