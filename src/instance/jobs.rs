@@ -52,17 +52,26 @@ pub(super) fn heartbeat_job(
     })
 }
 
-/// A connection that opens to a broker carries a heartbeat before anything else can be refused on it.
-pub(super) fn heartbeat_on_connect(
+/// A new connection to a broker: the broker must hear of our groups at once, since it keeps them by connection, unless
+/// the connection was made for a heartbeat. One that restarted with old offsets gets the progress again with the next
+/// storing, also without new messages (field report 31).
+pub(super) fn on_connect(
     api: &Arc<Api>,
     heartbeats: &Arc<Heartbeats>,
+    registry: &Arc<Registry>,
     routes: &Arc<RouteTable>,
     job: &Arc<Job>,
 ) {
-    let (heartbeats, routes, job) = (heartbeats.clone(), routes.clone(), Arc::downgrade(job));
+    let (heartbeats, registry, routes) = (heartbeats.clone(), registry.clone(), routes.clone());
+    let job = Arc::downgrade(job);
     api.on_connected(move |address| {
-        if routes.brokers().contains(address)
-            && !heartbeats.is_in_flight(address)
+        if !routes.brokers().contains(address) {
+            return;
+        }
+        for consumer in registry.consumers() {
+            consumer.connected(address);
+        }
+        if !heartbeats.is_in_flight(address)
             && let Some(job) = job.upgrade()
         {
             job.run_now();

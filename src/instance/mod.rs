@@ -83,7 +83,7 @@ impl ClientInstance {
             jobs::heartbeat_job(&executor, &heartbeats, &api, &registry, &routes, config.heartbeat_interval);
         let route_job =
             jobs::route_job(&executor, &names, &api, &registry, &routes, config.route_interval, &heartbeat_job, &waker);
-        jobs::heartbeat_on_connect(&api, &heartbeats, &routes, &heartbeat_job);
+        jobs::on_connect(&api, &heartbeats, &registry, &routes, &heartbeat_job);
 
         let rebalance =
             RebalanceService::start(registry.clone(), waker, config.rebalance_interval, config.rebalance_min_interval)?;

@@ -47,6 +47,8 @@ pub(crate) trait ConsumerRole: Send + Sync {
     fn persist_offsets(&self, deadline: Deadline);
     /// A heartbeat was accepted by all brokers of the consumer's topics that could be reached.
     fn registered(&self);
+    /// A new connection to the broker of this address is open; the broker may have restarted.
+    fn connected(&self, address: &str);
     /// What the broker's tools ask a consumer, answered on a call thread; `None` when this kind does not serve it.
     fn running_info(&self) -> Option<crate::protocol::body::ConsumerRunningInfo>;
     /// The offsets this consumer would store now, for the queues of a topic it holds.

@@ -129,6 +129,15 @@ impl ConsumerRole for Core {
         }
     }
 
+    fn connected(&self, address: &str) {
+        let brokers = self.instance.brokers();
+        for held in self.held.all() {
+            if brokers.master(held.queue.broker_name()).is_some_and(|master| **master == *address) {
+                offset::doubt(&held);
+            }
+        }
+    }
+
     fn running_info(&self) -> Option<ConsumerRunningInfo> {
         Some(self.describe())
     }
