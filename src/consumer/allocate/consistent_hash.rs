@@ -1,7 +1,8 @@
 //! `CONSISTENT_HASH`: members and queues on a ring; a queue goes to the member that comes next.
 
 use super::memo::{PerMembers, PerQueues};
-use super::ring::{HashFunction, QueuePositions, Ring, md5_position};
+use super::positions::{HashFunction, md5_position};
+use super::ring::{QueuePositions, Ring};
 use super::routed::Routed;
 use super::{AllocateInput, AllocateMessageQueueStrategy, Share};
 use crate::error::Result;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 #[doc(alias = "org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsistentHash")]
 pub struct AllocateConsistentHash {
     virtual_nodes: u32,
-    hash: Option<Arc<HashFunction>>,
+    function: HashFunction,
     known: Mutex<Known>,
 }
 
@@ -46,14 +47,14 @@ impl AllocateConsistentHash {
     /// members of the group must use the same number.
     #[doc(alias = "virtualNodeCnt")]
     pub fn with_virtual_nodes(virtual_nodes: u32) -> Self {
-        Self { virtual_nodes, hash: None, known: Mutex::new(Rank::Leaf, Known::default()) }
+        Self { virtual_nodes, function: HashFunction::Md5, known: Mutex::new(Rank::Leaf, Known::default()) }
     }
 
     /// Positions by a function of your own, the same at all members.
     #[doc(alias = "customHashFunction")]
     #[must_use]
     pub fn hashed_by(mut self, hash: impl Fn(&str) -> i64 + Send + Sync + 'static) -> Self {
-        self.hash = Some(Arc::new(hash));
+        self.function = HashFunction::Own(Arc::new(hash));
         self.known = Mutex::new(Rank::Leaf, Known::default());
         self
     }
@@ -79,18 +80,9 @@ impl AllocateConsistentHash {
             let earlier = known.members.latest().and_then(|membership| membership.ring.clone());
             (known.queues.get(queues).cloned(), ring, earlier)
         };
-        let positions = positions.unwrap_or_else(|| {
-            Arc::new(match &self.hash {
-                Some(hash) => QueuePositions::new(queues, &**hash),
-                None => QueuePositions::new(queues, md5_position),
-            })
-        });
-        let ring = ring.unwrap_or_else(|| {
-            Arc::new(match &self.hash {
-                Some(hash) => Ring::new(members, self.virtual_nodes, &**hash, earlier.as_deref()),
-                None => Ring::new(members, self.virtual_nodes, md5_position, earlier.as_deref()),
-            })
-        });
+        let positions = positions.unwrap_or_else(|| Arc::new(QueuePositions::new(queues, &self.function)));
+        let ring = ring
+            .unwrap_or_else(|| Arc::new(Ring::new(members, self.virtual_nodes, &self.function, earlier.as_deref())));
         let routed = ring.route(&positions);
         let share = routed.share(place);
         let known = &mut *self.known.lock();
@@ -127,7 +119,7 @@ impl fmt::Debug for AllocateConsistentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AllocateConsistentHash")
             .field("virtual_nodes", &self.virtual_nodes)
-            .field("own_hash", &self.hash.is_some())
+            .field("own_hash", &matches!(self.function, HashFunction::Own(_)))
             .finish_non_exhaustive()
     }
 }
