@@ -140,17 +140,17 @@ fn each_in_turn<T>(bencher: Bencher<'_, '_>, case: &Case, then: impl Fn(Share, &
     });
 }
 
-#[divan::bench(args = cases(), sample_size = 1_000)]
+#[divan::bench(args = cases(), sample_size = 1_000, sample_count = 1_000)]
 fn one_call(bencher: Bencher<'_, '_>, case: &Case) {
     each_in_turn(bencher, case, |share, _| share);
 }
 
-#[divan::bench(args = cases_of(&["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "BALANCED"]), sample_size = 1_000)]
+#[divan::bench(args = cases_of(&["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "BALANCED"]), sample_size = 1_000, sample_count = 1_000)]
 fn as_vec(bencher: Bencher<'_, '_>, case: &Case) {
     each_in_turn(bencher, case, |share, queues| share.to_vec(queues));
 }
 
-#[divan::bench(args = cases())]
+#[divan::bench(args = cases(), sample_count = 500)]
 fn whole_group(bencher: Bencher<'_, '_>, case: &Case) {
     let group = Group::new(case.queues, case.members);
     let strategy = group.strategy(case.strategy);
@@ -162,7 +162,7 @@ fn whole_group(bencher: Bencher<'_, '_>, case: &Case) {
     });
 }
 
-#[divan::bench(args = keeping_cases(), sample_count = 60, sample_size = 1)]
+#[divan::bench(args = keeping_cases(), sample_count = 200, sample_size = 1)]
 fn changed(bencher: Bencher<'_, '_>, case: &Case) {
     let group = Group::new(case.queues, case.members);
     let id = &group.members.ids()[0];
@@ -176,7 +176,7 @@ fn changed(bencher: Bencher<'_, '_>, case: &Case) {
         .bench_local_refs(|strategy| call(&**strategy, &group.queues, &group.one_joined, id));
 }
 
-#[divan::bench(args = keeping_cases(), sample_count = 60, sample_size = 1)]
+#[divan::bench(args = keeping_cases(), sample_count = 200, sample_size = 1)]
 fn first(bencher: Bencher<'_, '_>, case: &Case) {
     let group = Group::new(case.queues, case.members);
     let id = &group.members.ids()[0];
@@ -223,7 +223,7 @@ mod round {
         bencher.counter(ItemsCount::new(TOPICS * 64)).bench_local(|| all(&*strategy, &topics, &group.members));
     }
 
-    #[divan::bench(args = STRATEGIES, sample_count = 60, sample_size = 1)]
+    #[divan::bench(args = STRATEGIES, sample_count = 200, sample_size = 1)]
     fn one_joined(bencher: Bencher<'_, '_>, name: &str) {
         let (group, topics) = (Group::new(64, 50), topics());
         bencher

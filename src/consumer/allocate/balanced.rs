@@ -135,10 +135,11 @@ fn share_out(queues: &[u64], members: &[u64]) -> Vec<u32> {
             *owner = member;
             rest -= usize::from(claimant.load == each);
             claimant.load += 1;
+            claimant.paused = pause.after(claimant.load);
             left -= 1;
         }
         match claimant.advance(queues) {
-            Some((hash, _)) => turn.0 = (claimant.rank + pause.after(claimant.load), hash, member),
+            Some((hash, _)) => turn.0 = (claimant.rank + claimant.paused, hash, member),
             None => drop(PeekMut::pop(turn)),
         }
     }
@@ -168,6 +169,8 @@ struct Claimant {
     /// Steps taken: the place in the ranking of the next claim.
     rank: u64,
     load: usize,
+    /// Steps that it has let pass, for what it has got.
+    paused: u64,
     /// A stretch of the ranking: hash and index of queues, in order.
     stretch: Vec<(u64, u32)>,
     /// The next claim in `stretch`.
@@ -180,7 +183,8 @@ struct Claimant {
 
 impl Claimant {
     fn new(hash: u64, queues: &[u64], size: u64) -> Self {
-        let mut claimant = Self { hash, rank: 0, load: 0, stretch: Vec::new(), next: 0, then: Some(0), size };
+        let mut claimant =
+            Self { hash, rank: 0, load: 0, paused: 0, stretch: Vec::new(), next: 0, then: Some(0), size };
         claimant.refill(queues);
         claimant
     }
