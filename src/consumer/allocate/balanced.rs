@@ -158,8 +158,8 @@ impl Pause {
     }
 
     fn after(&self, load: usize) -> u64 {
-        // So long a pause that it does not fit is as good as any: only members with the same load come before it ends.
-        u64::try_from(load as u128 * self.members_cubed / self.ten_queues).unwrap_or(u64::MAX / 2).min(u64::MAX / 2)
+        // A pause so long that it does not fit is as good as any: everybody with a lower load comes before its end.
+        (load as u128 * self.members_cubed / self.ten_queues).min(u128::from(u64::MAX / 2)) as u64
     }
 }
 
