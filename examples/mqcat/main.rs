@@ -8,6 +8,10 @@
 //!
 //! Standard output carries data only; everything else goes to standard error. `--help` of each subcommand explains it.
 
+mod assign;
+mod assign_options;
+mod assign_plan;
+mod assign_svg;
 #[path = "../common/mod.rs"]
 mod common;
 mod consume;
@@ -71,6 +75,6 @@ fn run(parser: &mut lexopt::Parser, name: &mut String) -> Result<(), Failure> {
     match subcommand.as_str() {
         "consume" => consume::run(parser),
         "produce" => produce::run(parser),
-        _ => Err(Failure::NotYet("assign".into())),
+        _ => assign::run(parser),
     }
 }
