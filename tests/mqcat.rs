@@ -167,6 +167,7 @@ fn a_wrong_command_line_ends_with_code_2_and_one_line_that_names_the_option() {
         (&["--model", "none"], "--model"),
         (&["--strategy", "GREED"], "--strategy"),
         (&["--strategy", "MACHINE_ROOM"], "--strategy"),
+        (&["--strategy", "CONFIG", "--set", "config_queues=t:b"], "config_queues"),
         (&["--fail-every", "0"], "--fail-every"),
         (&["--count", "-1"], "--count"),
         (&["--duration", "0"], "--duration"),
@@ -339,11 +340,19 @@ fn a_message_that_asks_for_a_retry_comes_back_under_its_own_topic() {
 
 #[test]
 fn every_strategy_that_can_be_named_shares_out_the_queues() {
-    let cluster = cluster();
-    for strategy in ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "BALANCED_STICKY"] {
-        let mut consumer = consume(&cluster, &["--group", strategy, "--strategy", strategy]);
-        while consumer.next("assigned")["owned"].as_u64() < Some(4) {}
+    let builder = EmbeddedCluster::builder().broker_names(["east-1@a"]).topic("orders", 4);
+    let cluster = builder.start().expect("the cluster starts");
+    let owned = |group: &str, strategy: &[&str], queues: u64| {
+        let mut consumer = consume(&cluster, &[&["--group", group, "--set", "client_ip=east-2"], strategy].concat());
+        // One more is the queue of the retry topic, which these strategies may leave out.
+        let before = queues.max(1) - 1;
+        while consumer.next("assigned")["owned"].as_u64().is_some_and(|owned| owned <= before) {}
+    };
+    for strategy in ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "BALANCED_STICKY", "MACHINE_ROOM_NEARBY-AVG"] {
+        owned(strategy, &["--strategy", strategy], 4);
     }
+    owned("room", &["--strategy", "MACHINE_ROOM", "--set", "rooms=west;east-1"], 4);
+    owned("list", &["--strategy", "CONFIG", "--set", "config_queues=orders:east-1@a:0,orders:east-1@a:3"], 2);
 }
 
 #[test]

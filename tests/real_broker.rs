@@ -8,9 +8,14 @@ mod mixed;
 #[path = "real_broker/real_target.rs"]
 mod real_target;
 mod scenarios;
+#[path = "scenarios/strategies.rs"]
+mod strategies;
 mod support;
 
 use real_target::RealTarget;
+use scenarios::churn;
+use std::time::Duration;
+use support::mqcat;
 
 scenarios::scenarios!(RealTarget::from_environment());
 
@@ -25,5 +30,24 @@ fn a_java_member_joins_a_group_of_ours_and_leaves_it() {
 fn one_of_ours_joins_a_group_of_java_members() {
     if let Some(target) = RealTarget::from_environment() {
         mixed::ours_joins(&target);
+    }
+}
+
+#[test]
+fn java_members_and_ours_share_queues_by_each_of_the_six_strategies() {
+    if let Some(target) = RealTarget::from_environment() {
+        strategies::all(&target);
+    }
+}
+
+#[test]
+fn twenty_members_come_and_go_fifty_times_under_load_and_nothing_is_lost() {
+    const PLAN: churn::Plan =
+        churn::Plan { processes: 5, members: 4, queues: 32, changes: 50, every: Duration::from_millis(5) };
+    if let Some(target) = RealTarget::from_environment() {
+        let ours = churn::run(&target, "ours", &PLAN, mqcat::members);
+        let java = churn::run(&target, "java", &PLAN, || target.java_members());
+        churn::print(&format!("churn on {}", RealTarget::version()), &PLAN, &[("ours", &ours), ("Java", &java)]);
+        ours.check();
     }
 }

@@ -4,7 +4,9 @@ mod scenarios;
 mod support;
 
 use rocketmq_sync::EmbeddedCluster;
-use support::Target;
+use scenarios::churn;
+use std::time::Duration;
+use support::{Target, mqcat};
 
 /// Short, as in tests/real_broker/run.sh: the scenarios about retries know levels 3 and 4.
 const DELAY_LEVELS: &str = "1s 1s 1s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s";
@@ -58,3 +60,13 @@ impl Target for EmbeddedTarget {
 }
 
 scenarios::scenarios!(EmbeddedTarget::start());
+
+#[test]
+fn members_come_and_go_under_load_and_nothing_is_lost() {
+    // The run with large numbers is in tests/real_broker.rs.
+    const PLAN: churn::Plan =
+        churn::Plan { processes: 3, members: 2, queues: 8, changes: 6, every: Duration::from_millis(5) };
+    if let Some(target) = EmbeddedTarget::start() {
+        churn::run(&target, "ours", &PLAN, mqcat::members).check();
+    }
+}

@@ -5,8 +5,7 @@ use crate::consume_options::{self, ConsumeOptions};
 use crate::events::{Started, Stopped};
 use crate::failure::Failure;
 use crate::printer::{Printer, QueueLines, Wish};
-use crate::strategy;
-use crossbeam::channel::{Receiver, after, bounded, never, select};
+use crossbeam::channel::{Receiver, Sender, after, bounded, never, select};
 use rocketmq_sync::{
     ConsumeConcurrentlyContext, ConsumerEvent, MessageExt, PushConsumer, PushConsumerBuilder, QueuePhase,
     ShutdownReport,
@@ -25,26 +24,9 @@ pub fn run(parser: &mut lexopt::Parser) -> Result<(), Failure> {
     };
     let signals = stop_signals().map_err(|error| Failure::Failed(format!("signals: {error}")))?;
     let (wish, wishes) = bounded(1);
-    let printer = Arc::new(Printer::new(&options, wish));
-    let consumer = builder(&options, &printer)?.start().map_err(|error| {
-        Failure::refused(error, options.items.iter().map(|(option, item, _)| (*option, item.as_str())))
-    })?;
-    let started = Started { event: "started", group: &options.group, client_id: consumer.client_id() };
-    printer.note(&started, |event| format!("started as {} in group {}", event.client_id, event.group));
-    printer.open();
+    let member = Running::start(&options, None, wish)?;
     let reason = wait(&options, &signals, &wishes);
-    let report = stop(&consumer, &printer);
-    let stopped = Stopped {
-        event: "stopped",
-        reason: reason.name(),
-        consumed: report.consumed(),
-        uncommitted: report.uncommitted(),
-        unfinished: report.unfinished(),
-        committed: report.committed(),
-    };
-    printer.note(&stopped, |event| {
-        format!("stopped ({}): consumed {}, left uncommitted {}", event.reason, event.consumed, event.uncommitted)
-    });
+    let report = member.stop(&reason);
     match reason {
         Reason::Wish(Wish::OutputFailed(error)) => Err(Failure::Failed(format!("standard output: {error}"))),
         _ if !report.is_clean() => Err(Failure::Failed(format!(
@@ -56,21 +38,62 @@ pub fn run(parser: &mut lexopt::Parser) -> Result<(), Failure> {
     }
 }
 
-/// Stops the consumer, and lets listener calls that wait for the stop go on as soon as no others follow them.
-fn stop(consumer: &PushConsumer, printer: &Printer) -> ShutdownReport {
-    thread::scope(|scope| {
-        let stop = scope.spawn(|| consumer.shutdown(DRAIN));
-        while !stop.is_finished() && consumer.assignment().iter().any(|queue| queue.phase() < QueuePhase::Draining) {
-            thread::sleep(Duration::from_millis(1));
-        }
-        printer.stopping();
-        stop.join().unwrap_or_default()
-    })
+/// A member of a group at work.
+pub struct Running {
+    consumer: PushConsumer,
+    printer: Arc<Printer>,
+}
+
+impl Running {
+    /// Joins the group; `member` names it where the process has several.
+    pub fn start(options: &ConsumeOptions, member: Option<&str>, wish: Sender<Wish>) -> Result<Self, Failure> {
+        let printer = Arc::new(Printer::new(options, member, wish));
+        let consumer = builder(options, &printer)?.start().map_err(|error| {
+            Failure::refused(error, options.items.iter().map(|(option, item, _)| (*option, item.as_str())))
+        })?;
+        let started = Started { event: "started", group: &options.group, client_id: consumer.client_id() };
+        printer.note(&started, |event| format!("started as {} in group {}", event.client_id, event.group));
+        printer.open();
+        Ok(Self { consumer, printer })
+    }
+
+    /// Leaves the group and reports it.
+    pub fn stop(&self, reason: &Reason) -> ShutdownReport {
+        let report = self.leave();
+        let stopped = Stopped {
+            event: "stopped",
+            reason: reason.name(),
+            consumed: report.consumed(),
+            uncommitted: report.uncommitted(),
+            unfinished: report.unfinished(),
+            committed: report.committed(),
+        };
+        self.printer.note(&stopped, |event| {
+            format!("stopped ({}): consumed {}, left uncommitted {}", event.reason, event.consumed, event.uncommitted)
+        });
+        report
+    }
+
+    /// Stops the consumer, and lets listener calls that wait for the stop go on as soon as no others follow them.
+    fn leave(&self) -> ShutdownReport {
+        let consumer = &self.consumer;
+        thread::scope(|scope| {
+            let stop = scope.spawn(|| consumer.shutdown(DRAIN));
+            while !stop.is_finished() && consumer.assignment().iter().any(|queue| queue.phase() < QueuePhase::Draining)
+            {
+                thread::sleep(Duration::from_millis(1));
+            }
+            self.printer.stopping();
+            stop.join().unwrap_or_default()
+        })
+    }
 }
 
 /// Why it stops.
-enum Reason {
+pub enum Reason {
     Signal,
+    /// Standard input says so.
+    Command,
     Duration,
     Wish(Wish),
 }
@@ -79,6 +102,7 @@ impl Reason {
     fn name(&self) -> &'static str {
         match self {
             Self::Signal => "signal",
+            Self::Command => "command",
             Self::Duration => "duration",
             Self::Wish(Wish::CountReached) => "count",
             Self::Wish(Wish::OutputFailed(_)) => "error",
@@ -106,7 +130,7 @@ fn builder(options: &ConsumeOptions, printer: &Arc<Printer>) -> Result<PushConsu
     let (of_messages, of_problems) = (Arc::clone(printer), Arc::clone(printer));
     Ok(builder
         .consume_from(options.from)
-        .allocate_strategy(strategy::named(&options.strategy)?)
+        .allocate_strategy(options.settings.strategy(&options.strategy)?)
         .listener(move |messages: &[MessageExt], context: &mut ConsumeConcurrentlyContext| {
             of_messages.consume(messages, context)
         })

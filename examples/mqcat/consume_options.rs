@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::moment;
 use crate::options::{millis, name_servers, number, pair, required, seconds, text};
 use crate::output::Output;
+use crate::strategy::Settings;
 use lexopt::prelude::*;
 use rocketmq_sync::ConsumeFromWhere;
 use std::time::Duration;
@@ -20,7 +21,11 @@ Joins a consumer group and prints each message; a message counts as consumed onc
                               timestamp:YYYYMMDDHHMMSS (UTC)
   --mode MODE                 concurrent (default); orderly and by-key: not yet
   --model MODEL               clustering (default); broadcasting: not yet
-  --strategy NAME             allocation strategy: AVG (default), AVG_BY_CIRCLE, CONSISTENT_HASH, BALANCED_STICKY
+  --strategy NAME             allocation strategy: AVG (default), AVG_BY_CIRCLE, CONSISTENT_HASH, BALANCED_STICKY;
+                              MACHINE_ROOM with --set rooms=ROOM[;ROOM...]; CONFIG with
+                              --set config_queues=TOPIC:BROKER:ID[,...]; MACHINE_ROOM_NEARBY-INNER, where the room of a
+                              broker is its name up to the first dash, and that of a member its client id up to there,
+                              which --set client_ip=ROOM-ADDRESS begins
   --threads N                 threads that run the listener
   --batch N                   messages a listener call gets at most
   --client-id-suffix TEXT     last part of the client id
@@ -62,6 +67,7 @@ pub struct ConsumeOptions {
     pub subscriptions: Vec<(String, String)>,
     pub from: ConsumeFromWhere,
     pub strategy: String,
+    pub settings: Settings,
     /// Items of the builder: the option that asks for it, the item's name and value.
     pub items: Vec<(&'static str, String, String)>,
     pub failing: Failing,
@@ -84,7 +90,7 @@ pub enum Failing {
 pub fn parse(parser: &mut lexopt::Parser) -> Result<Option<ConsumeOptions>, Failure> {
     let (mut namesrv, mut group, mut subscriptions) = (None, None, Vec::new());
     let (mut from, mut strategy, mut items) = (ConsumeFromWhere::LastOffset, "AVG".to_owned(), Vec::new());
-    let (mut fail_every, mut always_fail) = (None, false);
+    let (mut fail_every, mut always_fail, mut settings) = (None, false, Settings::default());
     let (mut count, mut duration, mut work, mut output) = (None, None, Duration::ZERO, Output::Text);
     while let Some(arg) = parser.next()? {
         match arg {
@@ -98,7 +104,9 @@ pub fn parse(parser: &mut lexopt::Parser) -> Result<Option<ConsumeOptions>, Fail
             Long("strategy") => strategy = text(parser, "strategy")?,
             Long("set") => {
                 let (key, value) = pair(parser, "set")?;
-                items.push(("set", key, value));
+                if !settings.take(&key, &value)? {
+                    items.push(("set", key, value));
+                }
             }
             Long("fail-every") => fail_every = Some(number(parser, "fail-every", 1)?),
             Long("always-fail") => always_fail = true,
@@ -136,6 +144,7 @@ pub fn parse(parser: &mut lexopt::Parser) -> Result<Option<ConsumeOptions>, Fail
         subscriptions,
         from,
         strategy,
+        settings,
         items,
         failing,
         work,

@@ -92,6 +92,14 @@ pub struct Stopped<'a> {
     pub committed: &'a BTreeMap<MessageQueue, i64>,
 }
 
+/// An event of one of the members of `mqcat members`.
+#[derive(Serialize)]
+pub struct OfMember<'a, E> {
+    #[serde(flatten)]
+    pub event: &'a E,
+    pub member: &'a str,
+}
+
 #[derive(Serialize)]
 pub struct Sent<'a> {
     pub event: &'static str,

@@ -18,6 +18,7 @@ mod consume;
 mod consume_options;
 mod events;
 mod failure;
+mod members;
 mod moment;
 mod options;
 mod output;
@@ -33,11 +34,12 @@ use std::process::ExitCode;
 const HELP: &str = "\
 mqcat: a command line tool for Apache RocketMQ
 
-Usage: mqcat consume|produce|assign [OPTIONS]
+Usage: mqcat consume|produce|assign|members [OPTIONS]
 
   consume   join a consumer group and print each message
   produce   send messages
   assign    show how a group's members would share queues, without a cluster
+  members   let consumers of one process join and leave as standard input says, for tests
 
 `mqcat SUBCOMMAND --help` explains the options. Standard output carries data only, everything else goes to standard
 error; the environment variable RUST_LOG sets the log level (default: warn). SIGINT and SIGTERM stop in an orderly
@@ -66,15 +68,20 @@ fn run(parser: &mut lexopt::Parser, name: &mut String) -> Result<(), Failure> {
         }
         Some(Value(value)) => value.to_string_lossy().into_owned(),
         Some(other) => return Err(other.unexpected().into()),
-        None => return Err(Failure::Usage("name a subcommand: consume, produce or assign".into())),
+        None => return Err(Failure::Usage("name a subcommand: consume, produce, assign or members".into())),
     };
     match subcommand.as_str() {
-        "consume" | "produce" | "assign" => *name = format!("mqcat {subcommand}"),
-        other => return Err(Failure::Usage(format!("unknown subcommand {other:?}: use consume, produce or assign"))),
+        "consume" | "produce" | "assign" | "members" => *name = format!("mqcat {subcommand}"),
+        other => {
+            return Err(Failure::Usage(format!(
+                "unknown subcommand {other:?}: use consume, produce, assign or members"
+            )));
+        }
     }
     match subcommand.as_str() {
         "consume" => consume::run(parser),
         "produce" => produce::run(parser),
+        "members" => members::run(parser),
         _ => assign::run(parser),
     }
 }

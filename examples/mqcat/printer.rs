@@ -1,7 +1,7 @@
 //! The listeners of `mqcat consume`: they print, and decide what becomes of each message.
 
 use crate::consume_options::{ConsumeOptions, Failing};
-use crate::events::{Decision, Problem, Rebalanced, Received};
+use crate::events::{Decision, OfMember, Problem, Rebalanced, Received};
 use crate::output::Output;
 use crossbeam::channel::Sender;
 use rocketmq_sync::{
@@ -25,6 +25,8 @@ pub enum Wish {
 /// One printer for all threads of the consumer.
 pub struct Printer {
     output: Output,
+    /// Named in each event where the process has several members.
+    member: Option<String>,
     failing: Failing,
     work: Duration,
     count: u64,
@@ -41,9 +43,10 @@ pub struct Printer {
 }
 
 impl Printer {
-    pub fn new(options: &ConsumeOptions, wishes: Sender<Wish>) -> Self {
+    pub fn new(options: &ConsumeOptions, member: Option<&str>, wishes: Sender<Wish>) -> Self {
         Self {
             output: options.output,
+            member: member.map(str::to_owned),
             failing: options.failing,
             work: options.work,
             count: options.count.unwrap_or(u64::MAX),
@@ -75,7 +78,10 @@ impl Printer {
 
     /// Writes an event; whether that went well.
     fn write<E: Serialize>(&self, event: &E, text: impl FnOnce(&E) -> Option<String>) -> bool {
-        let written = self.output.write(event, text);
+        let written = match &self.member {
+            None => self.output.write(event, text),
+            Some(member) => self.output.write(&OfMember { event, member }, |of| text(of.event)),
+        };
         if let Err(error) = written {
             // The first wish counts, so a full channel is fine.
             let _ = self.wishes.try_send(Wish::OutputFailed(error));

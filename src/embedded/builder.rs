@@ -60,7 +60,7 @@ impl EmbeddedClusterBuilder {
         self.broker_names((0..count.min(MAX_BROKERS + 1)).map(name))
     }
 
-    /// The names of the brokers, one each.
+    /// The names of the brokers, one each. `room@broker` puts a broker into a machine room.
     pub fn broker_names<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.broker_names = names.into_iter().map(Into::into).collect();
         self
@@ -148,9 +148,10 @@ impl EmbeddedClusterBuilder {
             return wrong(format!("brokers: {brokers}; 1 to {MAX_BROKERS} are allowed"));
         }
         for (at, name) in self.broker_names.iter().enumerate() {
-            if !broker::is_legal_name(name, 120) || self.broker_names[..at].contains(name) {
+            // `room@broker` is how the strategy of machine rooms knows the room.
+            if !broker::is_legal_name(&name.replacen('@', "-", 1), 120) || self.broker_names[..at].contains(name) {
                 return wrong(format!(
-                    "broker_names: '{name}' occurs twice or is no name (letters, digits, %, |, _, -)"
+                    "broker_names: '{name}' occurs twice or is no name (letters, digits, %, |, _, - and one @)"
                 ));
             }
         }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Starts and stops the name server and the broker that run.sh has laid out in a folder.
 #
-#   cluster.sh DIR start|stop|kill namesrv|broker
+#   cluster.sh DIR start|stop|kill namesrv|broker|broker2
 #
 # `start` returns when the process serves, `stop` and `kill` when it is gone; each is content when that is so already.
 # Processes are ended by their own id only.
@@ -36,7 +36,7 @@ start() {
     if running; then return 0; fi
     case $what in
         namesrv) main=org.apache.rocketmq.namesrv.NamesrvStartup config=$dir/namesrv.properties ;;
-        broker) main=org.apache.rocketmq.broker.BrokerStartup config=$dir/broker.conf ;;
+        broker | broker2) main=org.apache.rocketmq.broker.BrokerStartup config=$dir/$what.conf ;;
         *) fail "unknown process '$what'" ;;
     esac
     [ -e "$log" ] && cat "$log" >>"$dir/$what.earlier.log"

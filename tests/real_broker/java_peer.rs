@@ -36,8 +36,9 @@ impl JavaService {
         service
     }
 
-    pub fn create_topic(&mut self, name: &str, queues: u32) {
-        self.ask(&format!("create-topic {name} {queues}"));
+    /// `NAME QUEUES [BROKER]`; without a broker the one that the peer was started with.
+    pub fn create_topic(&mut self, words: &str) {
+        self.ask(&format!("create-topic {words}"));
     }
 
     pub fn produce(&mut self, topic: &str, count: usize) -> Vec<Sent> {

@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 pub struct RealTarget {
     name_servers: String,
     broker: String,
+    second_broker: String,
     /// The folder of the cluster, for cluster.sh.
     cluster: String,
     class_path: String,
@@ -28,13 +29,43 @@ impl RealTarget {
         let target = Self {
             name_servers,
             broker: need("ROCKETMQ_TEST_BROKER"),
+            second_broker: need("ROCKETMQ_TEST_SECOND_BROKER"),
             cluster: need("ROCKETMQ_TEST_CLUSTER"),
             class_path: need("ROCKETMQ_TEST_CLASSPATH"),
         };
         // A scenario that failed in the middle may have left a server stopped.
         target.start_name_server();
         target.start_broker();
+        target.stop_second_broker();
         Some(target)
+    }
+
+    /// A second broker, with another name and in another machine room, for the scenarios that need one.
+    pub fn start_second_broker(&self) {
+        self.control("start", "broker2");
+    }
+
+    pub fn stop_second_broker(&self) {
+        self.control("stop", "broker2");
+    }
+
+    /// As [`Target::create_topic`], on both brokers.
+    pub fn create_topic_on_both(&self, name: &str, queues: u32) {
+        for broker in [&self.broker, &self.second_broker] {
+            self.service().create_topic(&format!("{name} {queues} {broker}"));
+        }
+    }
+
+    /// Many members of groups in one process of the Java peer, as `mqcat members`.
+    pub fn java_members(&self) -> Command {
+        let mut command = self.java();
+        command.arg("members");
+        command
+    }
+
+    /// As run.sh was told to bring it.
+    pub fn version() -> String {
+        env::var("ROCKETMQ_TEST_VERSION").unwrap_or_else(|error| panic!("ROCKETMQ_TEST_VERSION: {error}"))
     }
 
     /// The Java peer as a program that takes the options of mqcat.
@@ -68,7 +99,7 @@ impl Target for RealTarget {
     }
 
     fn create_topic(&self, name: &str, queues: u32) {
-        self.service().create_topic(name, queues);
+        self.service().create_topic(&format!("{name} {queues}"));
     }
 
     fn stop_broker(&self) {

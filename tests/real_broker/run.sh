@@ -85,30 +85,37 @@ END
 lay_out() { # VERSION: a folder with the configuration of one cluster
     local version=$1 lib=$build/$1/lib ports
     cluster=$(mktemp -d "${TMPDIR:-/tmp}/rocketmq-$version.XXXXXX")
-    mkdir -p "$cluster/home/conf" "$cluster/logging" "$cluster/store"
+    mkdir -p "$cluster/home/conf" "$cluster/logging" "$cluster/store-broker" "$cluster/store-broker2"
     logging "$cluster/logging/rmq.logback-test.xml" org.apache.rocketmq.logging.ch.qos.logback
     for name in logging/logback-test home/conf/logback_namesrv home/conf/logback_broker home/conf/logback_tools; do
         logging "$cluster/$name.xml" ch.qos.logback
     done
     ports=$(java -cp "$build/$version/classes" Peer ports) || return 1
-    namesrv_port=${ports% *} broker_port=${ports#* }
+    read -r namesrv_port broker_port second_port <<<"$ports"
     printf 'JAVA=java\nCLASSPATH_DIR=%q\n' "$lib" >"$cluster/env"
     cat >"$cluster/namesrv.properties" <<END
 listenPort=$namesrv_port
 kvConfigPath=$cluster/kvConfig.json
 END
+    # Names that put each broker into a machine room: by `room@broker` for MACHINE_ROOM, by what is before the dash for the
+    # nearby strategy of the scenarios. The second broker runs only in scenarios that start it.
+    broker_configuration broker east-1@broker-a "$broker_port"
+    broker_configuration broker2 west-1@broker-b "$second_port"
+}
+
+broker_configuration() { # FILE NAME PORT
     # Short delays let retries come in seconds. The wide limits on waiting keep a busy test machine from refusing messages.
-    cat >"$cluster/broker.conf" <<END
+    cat >"$cluster/$1.conf" <<END
 brokerClusterName=DefaultCluster
-brokerName=broker-a
+brokerName=$2
 brokerId=0
 brokerIP1=127.0.0.1
 brokerIP2=127.0.0.1
-listenPort=$broker_port
-haListenPort=$((broker_port + 1))
+listenPort=$3
+haListenPort=$(($3 + 1))
 namesrvAddr=127.0.0.1:$namesrv_port
-storePathRootDir=$cluster/store
-storePathCommitLog=$cluster/store/commitlog
+storePathRootDir=$cluster/store-$1
+storePathCommitLog=$cluster/store-$1/commitlog
 mappedFileSizeCommitLog=67108864
 mappedFileSizeConsumeQueue=600000
 maxIndexNum=200000
@@ -139,6 +146,7 @@ bring_up() { # VERSION
 
 take_down() { # VERSION: ends what runs, keeps the logs
     [ -n "$cluster" ] || return 0
+    "$here/cluster.sh" "$cluster" stop broker2 || true
     "$here/cluster.sh" "$cluster" stop broker || true
     "$here/cluster.sh" "$cluster" stop namesrv || true
     mkdir -p "$build/$1/logs"
@@ -150,6 +158,7 @@ take_down() { # VERSION: ends what runs, keeps the logs
 run_tests() { # VERSION
     local version=$1 log=$build/$1/test.log status=0 counts
     ROCKETMQ_TEST_NAMESRV=127.0.0.1:$namesrv_port ROCKETMQ_TEST_BROKER=127.0.0.1:$broker_port \
+        ROCKETMQ_TEST_SECOND_BROKER=127.0.0.1:$second_port \
         ROCKETMQ_TEST_CLUSTER=$cluster ROCKETMQ_TEST_VERSION=$version \
         ROCKETMQ_TEST_CLASSPATH="$build/$version/classes:$cluster/logging:$build/$version/lib/*" \
         timeout --kill-after=30 1200 cargo test --test real_broker -- --test-threads=1 ${TEST_FILTER:-} 2>&1 | tee "$log" || status=$?

@@ -1,6 +1,7 @@
 //! What a consumer group owes its user, as scenarios that run on any cluster: `tests/scenarios_embedded.rs` runs them on the
 //! embedded one, `tests/real_broker.rs` on real brokers.
 
+pub mod churn;
 pub mod membership;
 pub mod recovery;
 pub mod restart;

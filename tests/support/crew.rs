@@ -167,7 +167,7 @@ impl Crew {
     fn note(&mut self, place: usize, event: Event) {
         let member = &mut self.members[place];
         match event {
-            Event::Started => member.started = true,
+            Event::Started { .. } => member.started = true,
             Event::Assigned(queues) => member.held.extend(queues),
             Event::Released(queues) => member.held.retain(|queue| !queues.contains(queue)),
             Event::Message(seen) => {

@@ -56,7 +56,9 @@ pub struct Stopped {
 
 #[derive(Debug)]
 pub enum Event {
-    Started,
+    Started {
+        client_id: String,
+    },
     Message(Box<Seen>),
     Assigned(Vec<Queue>),
     /// Revoked or lost: no longer held.
@@ -73,14 +75,20 @@ pub enum Event {
 
 impl Event {
     pub fn parse(line: &str) -> Result<Event, String> {
+        Self::parse_with_member(line).map(|(_, event)| event)
+    }
+
+    /// With the name of the member, where the process has several.
+    pub fn parse_with_member(line: &str) -> Result<(Option<String>, Event), String> {
         let value: Value = serde_json::from_str(line).map_err(|error| format!("{error} in line: {line}"))?;
-        read(&value).ok_or_else(|| format!("a member is missing or has another type in line: {line}"))
+        let event = read(&value).ok_or_else(|| format!("a member is missing or has another type in line: {line}"))?;
+        Ok((text(&value["member"]), event))
     }
 }
 
 fn read(value: &Value) -> Option<Event> {
     Some(match value["event"].as_str()? {
-        "started" => Event::Started,
+        "started" => Event::Started { client_id: text(&value["client_id"])? },
         "message" => Event::Message(Box::new(seen(value)?)),
         "assigned" => Event::Assigned(queues(value)?),
         "revoked" | "lost" => Event::Released(queues(value)?),

@@ -2,8 +2,10 @@
 
 pub mod crew;
 pub mod event;
+pub mod load;
 pub mod mqcat;
 pub mod produce;
+pub mod troupe;
 
 use event::Sent;
 use std::collections::BTreeMap;

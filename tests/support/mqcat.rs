@@ -40,6 +40,13 @@ impl Consume {
     }
 }
 
+/// Many members of groups in one process, which [`super::troupe::Troupe`] commands.
+pub fn members() -> Command {
+    let mut command = Command::new(executable());
+    command.arg("members");
+    command
+}
+
 /// `target/PROFILE/examples/mqcat`, beside the folder of this test executable.
 fn executable() -> PathBuf {
     let mut path = std::env::current_exe().expect("the path of this test is known");

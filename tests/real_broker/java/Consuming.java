@@ -16,11 +16,17 @@ import org.apache.rocketmq.common.message.MessageQueue;
 /** A push consumer that tells what it gets and which queues it holds; the latter only its deprecated inner part knows. */
 @SuppressWarnings("deprecation")
 final class Consuming {
-    private Consuming() {
-    }
+    private final DefaultMQPushConsumer consumer;
+    /** Named in each event where the process has several members, else null. */
+    private final String member;
+    private final AtomicLong consumed = new AtomicLong();
+    private final CountDownLatch stop = new CountDownLatch(1);
+    private Set<String> held = new TreeSet<>();
 
-    static void run(Options options) throws Exception {
-        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(options.require("--group"));
+    /** A client whose start failed blocks its instance name, so each attempt has its own. */
+    Consuming(Options options, String member, int attempt) throws Exception {
+        this.member = member;
+        consumer = new DefaultMQPushConsumer(options.require("--group"));
         consumer.setNamesrvAddr(options.require("--namesrv"));
         for (String topic : options.all("--topic")) {
             int equals = topic.indexOf('=');
@@ -36,17 +42,29 @@ final class Consuming {
         consumer.setConsumeThreadMin(threads);
         consumer.setConsumeThreadMax(threads);
         consumer.setMaxReconsumeTimes(options.number("--max-reconsume", 16));
+        // On a busy machine a JVM takes longer to warm up than the usual 3 s.
+        consumer.setMqClientApiTimeout(15_000);
         // What an orderly stop is worth is compared with ours, which waits for what its workers hold.
         consumer.setAwaitTerminationMillisWhenShutdown(10_000);
-        AtomicLong consumed = new AtomicLong();
-        CountDownLatch stop = new CountDownLatch(1);
-        consumer.registerMessageListener(options.has("--quiet") ? new Counter(options, consumed, stop) : new Listener(options, consumed));
-        consumer.start();
-        Json.event("started").put("group", consumer.getConsumerGroup()).put("client_id", clientId(consumer)).print();
+        String address = options.setting("client_ip");
+        if (address != null) {
+            consumer.setClientIP(address);
+        }
+        // Consumers of one process share everything, and may not be in one group, unless their instances have names.
+        String instance = options.get("--instance", member == null ? null : member + "#" + ProcessHandle.current().pid() + "#" + attempt);
+        if (instance != null) {
+            consumer.setInstanceName(instance);
+        }
+        consumer.setAllocateMessageQueueStrategy(Allocating.strategy(options));
+        consumer.registerMessageListener(options.has("--quiet") ? new Counter(options, consumed, stop) : new Listener(options));
+    }
 
+    static void run(Options options) throws Exception {
+        Consuming only = new Consuming(options, null, 1);
+        only.start();
         CountDownLatch stopped = new CountDownLatch(1);
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            stop.countDown();
+            only.stop.countDown();
             try {
                 // An orderly stop ends with 0, where the JVM would report the signal.
                 Runtime.getRuntime().halt(stopped.await(30, TimeUnit.SECONDS) ? 0 : 1);
@@ -55,17 +73,27 @@ final class Consuming {
             }
         }));
         watchInput();
-        Set<String> held = new TreeSet<>();
         do {
-            held = tellAssignment(consumer, held);
-        } while (!stop.await(50, TimeUnit.MILLISECONDS));
-        consumer.shutdown();
-        Json.event("stopped").put("reason", "signal").put("consumed", consumed.get()).print();
+            only.tellAssignment();
+        } while (!only.stop.await(50, TimeUnit.MILLISECONDS));
+        only.stop("signal");
         stopped.countDown();
     }
 
-    private static String clientId(DefaultMQPushConsumer consumer) {
-        return consumer.getDefaultMQPushConsumerImpl().getmQClientFactory().getClientId();
+    void start() throws Exception {
+        consumer.start();
+        String id = consumer.getDefaultMQPushConsumerImpl().getmQClientFactory().getClientId();
+        event("started").put("group", consumer.getConsumerGroup()).put("client_id", id).print();
+    }
+
+    void stop(String reason) {
+        consumer.shutdown();
+        event("stopped").put("reason", reason).put("consumed", consumed.get()).print();
+    }
+
+    private Json event(String name) {
+        Json json = Json.event(name);
+        return member == null ? json : json.put("member", member);
     }
 
     private static void watchInput() {
@@ -84,21 +112,21 @@ final class Consuming {
     }
 
     /** Queues held are those with a process queue; the client has no call-back that says so on its own. */
-    private static Set<String> tellAssignment(DefaultMQPushConsumer consumer, Set<String> before) {
+    void tellAssignment() {
         Set<String> now = new TreeSet<>();
         for (MessageQueue queue : consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable().keySet()) {
             now.add("[" + Json.quoted(queue.getTopic()) + "," + Json.quoted(queue.getBrokerName()) + "," + queue.getQueueId() + "]");
         }
-        tellDifference("revoked", before, now, now.size());
-        tellDifference("assigned", now, before, now.size());
-        return now;
+        tellDifference("revoked", held, now, now.size());
+        tellDifference("assigned", now, held, now.size());
+        held = now;
     }
 
-    private static void tellDifference(String event, Set<String> from, Set<String> without, int owned) {
+    private void tellDifference(String event, Set<String> from, Set<String> without, int owned) {
         Set<String> difference = new TreeSet<>(from);
         difference.removeAll(without);
         if (!difference.isEmpty()) {
-            Json.event(event).raw("queues", "[" + String.join(",", difference) + "]").put("owned", owned).print();
+            event(event).raw("queues", "[" + String.join(",", difference) + "]").put("owned", owned).print();
         }
     }
 
@@ -138,15 +166,13 @@ final class Consuming {
         }
     }
 
-    private static final class Listener implements MessageListenerConcurrently {
+    private final class Listener implements MessageListenerConcurrently {
         private final boolean alwaysFail;
         private final int workMillis;
-        private final AtomicLong consumed;
 
-        Listener(Options options, AtomicLong consumed) {
+        Listener(Options options) {
             this.alwaysFail = options.has("--always-fail");
             this.workMillis = options.number("--work-ms", 0);
-            this.consumed = consumed;
         }
 
         @Override
@@ -161,7 +187,7 @@ final class Consuming {
                     }
                 }
                 consumed.incrementAndGet();
-                Json.event("message").put("topic", message.getTopic()).put("broker", context.getMessageQueue().getBrokerName())
+                event("message").put("topic", message.getTopic()).put("broker", context.getMessageQueue().getBrokerName())
                     .put("queue", message.getQueueId()).put("offset", message.getQueueOffset())
                     .put("msg_id", message.getMsgId()).put("unique_key", message.getProperty("UNIQ_KEY"))
                     .put("tags", message.getTags()).put("keys", message.getKeys())

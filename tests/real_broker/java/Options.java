@@ -40,6 +40,17 @@ final class Options {
         return values.isEmpty() ? byDefault : values.get(values.size() - 1);
     }
 
+    /** The value of `--set KEY=VALUE`, else null. */
+    String setting(String key) {
+        String value = null;
+        for (String pair : all("--set")) {
+            if (pair.startsWith(key + "=")) {
+                value = pair.substring(key.length() + 1);
+            }
+        }
+        return value;
+    }
+
     String require(String name) {
         String value = get(name, null);
         if (value == null) {

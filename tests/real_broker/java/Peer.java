@@ -10,8 +10,9 @@ import java.util.concurrent.ThreadLocalRandom;
  * same JSON lines, so that the suite drives both with one piece of code.
  *
  * <pre>
- * Peer ports                      a free name server port and a free broker port, in one line
+ * Peer ports                      free ports of a name server and two brokers, in one line
  * Peer consume OPTIONS            a member of a consumer group, until SIGTERM, SIGINT or the end of its input
+ * Peer members                    members that join and leave by commands from standard input, as `mqcat members`
  * Peer serve --namesrv A --broker B   commands from standard input: create-topic, produce, committed
  * </pre>
  */
@@ -31,11 +32,14 @@ public final class Peer {
             case "consume":
                 Consuming.run(options);
                 break;
+            case "members":
+                Membership.run();
+                break;
             case "serve":
                 Serving.run(options);
                 break;
             default:
-                System.err.println("Peer: unknown command '" + command + "'; expected ports, consume or serve");
+                System.err.println("Peer: unknown command '" + command + "'; expected ports, consume, members or serve");
                 System.exit(2);
         }
     }
@@ -47,8 +51,9 @@ public final class Peer {
     private static String freePorts() {
         for (int attempt = 0; attempt < 1000; attempt++) {
             int port = ThreadLocalRandom.current().nextInt(20_000, 30_000);
-            if (allFree(port - 3, port - 2, port, port + 1)) {
-                return (port - 3) + " " + port;
+            int second = port + 4;
+            if (allFree(port - 3, port - 2, port, port + 1, second - 2, second, second + 1)) {
+                return (port - 3) + " " + port + " " + second;
             }
         }
         throw new IllegalStateException("no free ports between 20000 and 30000 on the loopback address");

@@ -41,7 +41,8 @@ final class Serving {
         switch (words[0]) {
             case "create-topic":
                 int queues = Integer.parseInt(words[2]);
-                admin.createAndUpdateTopicConfig(broker, new TopicConfig(words[1], queues, queues, READ_AND_WRITE));
+                String at = words.length > 3 ? words[3] : broker;
+                admin.createAndUpdateTopicConfig(at, new TopicConfig(words[1], queues, queues, READ_AND_WRITE));
                 Json.event("done").print();
                 break;
             case "produce":
