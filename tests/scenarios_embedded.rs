@@ -64,8 +64,14 @@ scenarios::scenarios!(EmbeddedTarget::start());
 #[test]
 fn members_come_and_go_under_load_and_nothing_is_lost() {
     // The run with large numbers is in tests/real_broker.rs.
-    const PLAN: churn::Plan =
-        churn::Plan { processes: 3, members: 2, queues: 8, changes: 6, every: Duration::from_millis(5) };
+    const PLAN: churn::Plan = churn::Plan {
+        processes: 3,
+        members: 2,
+        queues: 8,
+        changes: 6,
+        every: Duration::from_millis(5),
+        pace: Duration::ZERO,
+    };
     if let Some(target) = EmbeddedTarget::start() {
         churn::run(&target, "ours", &PLAN, mqcat::members).check();
     }

@@ -3,6 +3,7 @@
 #
 #   tests/real_broker/run.sh [VERSION...]          runs tests/real_broker.rs against each version
 #   tests/real_broker/run.sh --serve [VERSION]     starts one cluster, prints how to reach it, serves until interrupted
+#   tests/real_broker/run.sh --churn [VERSION...]  the scenario of members that come and go, alone and in full: 50 changes
 #   TEST_FILTER=name tests/real_broker/run.sh      runs the scenarios whose name contains it
 #
 # Without a version: the newest 5.x and the newest 4.9.x of which every artifact resolves. Java and Maven are installed when
@@ -185,6 +186,10 @@ install_tools
 serve=
 if [ "${1:-}" = --serve ]; then
     serve=yes
+    shift
+fi
+if [ "${1:-}" = --churn ]; then
+    export ROCKETMQ_TEST_CHURN=yes TEST_FILTER=twenty_members
     shift
 fi
 versions=("$@")

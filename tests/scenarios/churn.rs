@@ -20,6 +20,8 @@ pub struct Plan {
     pub changes: usize,
     /// Time between two messages.
     pub every: Duration,
+    /// The least time from one change to the next, so that runs of different speed meet the same load.
+    pub pace: Duration,
 }
 
 /// The changes in turn; what is not possible just then gives way to the opposite.
@@ -95,8 +97,9 @@ pub fn run(target: &dyn Target, name: &str, plan: &Plan, command: impl Fn() -> C
         stage
             .troupe
             .wait_for("what was sent to be delivered", |troupe| new.iter().all(|key| troupe.delivered.contains(key)));
-        let repeated = stage.troupe.repeated - before;
-        changes.push(Change { kind, repeated, rest, caught_up: at.elapsed() });
+        let caught_up = at.elapsed();
+        stage.troupe.listen_until(at + plan.pace);
+        changes.push(Change { kind, repeated: stage.troupe.repeated - before, rest, caught_up });
     }
     let keys = load.stop();
     let names: Vec<_> = stage.troupe.members.keys().cloned().collect();
@@ -215,7 +218,8 @@ pub fn print(title: &str, plan: &Plan, runs: &[(&str, &Figures)]) {
         let each = figures.repeated as f64 / figures.changes.len().max(1) as f64;
         row(4, "duplicates", format!("{} ({each:.2} a change)", figures.repeated));
         row(5, "messages", format!("{}, {} lost", figures.messages, figures.lost));
-        row(6, "took", format!("{:.0} s", figures.took.as_secs_f64()));
+        let seconds = figures.took.as_secs_f64();
+        row(6, "took", format!("{seconds:.0} s, {:.0} messages/s", figures.messages as f64 / seconds));
     }
     for (label, cells) in rows.values() {
         text += &format!("\n{label:22}");

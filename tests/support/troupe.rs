@@ -163,6 +163,13 @@ impl Troupe {
         }
     }
 
+    /// Takes in events until this moment.
+    pub fn listen_until(&mut self, moment: Instant) {
+        while let Ok((place, line)) = self.receiver.recv_deadline(moment) {
+            self.note(place, line);
+        }
+    }
+
     fn command(&mut self, process: usize, command: &str) {
         let commands = &mut self.processes[process].commands;
         writeln!(commands, "{command}")
