@@ -5,7 +5,7 @@
 //! and `= value` behind the name is what absence reads as.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::protocol::decimal::{parse_i32, parse_i64};
+use crate::protocol::decimal::{self, parse_i32, parse_i64};
 use crate::protocol::entry_form::EntryForm;
 use crate::protocol::ext_fields::ExtFields;
 use crate::protocol::key::Key;
@@ -35,10 +35,8 @@ pub(crate) trait HeaderFields {
 
 /// What a field of a header can be.
 pub(crate) trait HeaderField<'a>: Sized {
-    /// How much room it needs beside [`ENTRY_ROOM`](crate::protocol::entry_form::ENTRY_ROOM).
-    fn text_room(&self) -> usize {
-        0
-    }
+    /// How much room its value needs at most.
+    fn room(&self) -> usize;
 
     /// Writes the field at `at`. Returns where it ends, and whether the form can carry it.
     fn put<F: EntryForm>(&self, out: &mut [u8], at: usize, key: &'static Key) -> (usize, bool);
@@ -73,7 +71,7 @@ impl FieldFault {
 
 impl<'a> HeaderField<'a> for &'a str {
     #[inline]
-    fn text_room(&self) -> usize {
+    fn room(&self) -> usize {
         self.len()
     }
 
@@ -90,6 +88,11 @@ impl<'a> HeaderField<'a> for &'a str {
 
 impl<'a> HeaderField<'a> for i32 {
     #[inline]
+    fn room(&self) -> usize {
+        decimal::LONGEST
+    }
+
+    #[inline]
     fn put<F: EntryForm>(&self, out: &mut [u8], at: usize, key: &'static Key) -> (usize, bool) {
         (F::int(out, at, key, i64::from(*self)), true)
     }
@@ -102,6 +105,11 @@ impl<'a> HeaderField<'a> for i32 {
 
 impl<'a> HeaderField<'a> for i64 {
     #[inline]
+    fn room(&self) -> usize {
+        decimal::LONGEST
+    }
+
+    #[inline]
     fn put<F: EntryForm>(&self, out: &mut [u8], at: usize, key: &'static Key) -> (usize, bool) {
         (F::int(out, at, key, *self), true)
     }
@@ -113,6 +121,11 @@ impl<'a> HeaderField<'a> for i64 {
 }
 
 impl<'a> HeaderField<'a> for bool {
+    #[inline]
+    fn room(&self) -> usize {
+        "false".len()
+    }
+
     #[inline]
     fn put<F: EntryForm>(&self, out: &mut [u8], at: usize, key: &'static Key) -> (usize, bool) {
         F::text(out, at, key, if *self { "true" } else { "false" })
@@ -127,8 +140,8 @@ impl<'a> HeaderField<'a> for bool {
 
 impl<'a, T: HeaderField<'a>> HeaderField<'a> for Option<T> {
     #[inline]
-    fn text_room(&self) -> usize {
-        self.as_ref().map_or(0, T::text_room)
+    fn room(&self) -> usize {
+        self.as_ref().map_or(0, T::room)
     }
 
     #[inline]
@@ -181,7 +194,7 @@ macro_rules! command_header {
             #[inline]
             fn room(&self) -> usize {
                 use $crate::protocol::command_header::HeaderField;
-                [$($wire),*].len() * $crate::protocol::entry_form::ENTRY_ROOM $(+ self.$field.text_room())*
+                [$($wire),*].len() * $crate::protocol::entry_form::AROUND $(+ $wire.len() + self.$field.room())*
             }
 
             #[inline]

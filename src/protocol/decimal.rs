@@ -5,10 +5,11 @@
 
 use crate::protocol::scan::short_word;
 
-/// Room that [`write_decimal`] needs: the longest `i64` with its sign has 20 bytes, written as 1 + 8 + 8 + 8.
-pub(crate) const ROOM: usize = 25;
+/// Bytes of the longest number, its sign included.
+pub(crate) const LONGEST: usize = 20;
 
 const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
+const EIGHT_DIGITS: u64 = 100_000_000;
 
 /// The eight digits of a number below 10^8, each in a byte, the first one in the lowest.
 #[inline]
@@ -21,51 +22,74 @@ const fn eight_digits(value: u64) -> u64 {
     tens | (twos - tens * 10) << 8
 }
 
-/// Writes the number at the start of `out` and returns its length. What is behind it in `out` is overwritten, too.
+/// A number below 10^8 as text: its bytes, the first one in the lowest, and how many they are.
 #[inline]
-pub(crate) fn write_decimal(value: i64, out: &mut [u8; ROOM]) -> usize {
-    const EIGHT: u64 = 100_000_000;
-    if let digit @ 0..10 = value {
-        out[0] = b'0' + digit as u8;
-        return 1;
-    }
-    out[0] = b'-';
-    let at = usize::from(value < 0);
-    let value = value.unsigned_abs();
-    if value < EIGHT {
-        return first_digits(value, out, at);
-    }
-    let (front, last) = (value / EIGHT, value % EIGHT);
-    let at = if front < EIGHT {
-        first_digits(front, out, at)
-    } else {
-        let at = first_digits(front / EIGHT, out, at);
-        next_digits(front % EIGHT, out, at)
-    };
-    next_digits(last, out, at)
-}
-
-/// Writes a number below 10^8 at `at`, without leading zeros, and returns where it ends.
-#[inline]
-fn first_digits(value: u64, out: &mut [u8; ROOM], at: usize) -> usize {
+const fn short_decimal(value: u64) -> (u64, usize) {
     let digits = eight_digits(value);
     // Leading zeros are the low bytes; the last digit stays even when it is one.
     let zeros = (digits | 1 << 56).trailing_zeros() / 8;
-    let text = (digits | ASCII_ZEROS) >> (zeros * 8);
-    out[at..at + 8].copy_from_slice(&text.to_le_bytes());
-    at + 8 - zeros as usize
+    ((digits | ASCII_ZEROS) >> (zeros * 8), 8 - zeros as usize)
 }
 
-/// Writes all eight digits at `at`, and returns where they end.
+/// Writes the number at `at` and returns where it ends. Up to seven bytes behind it are overwritten, too.
 #[inline]
-fn next_digits(value: u64, out: &mut [u8; ROOM], at: usize) -> usize {
-    out[at..at + 8].copy_from_slice(&(eight_digits(value) | ASCII_ZEROS).to_le_bytes());
-    at + 8
+pub(crate) fn write_decimal(out: &mut [u8], at: usize, value: i64) -> usize {
+    // Negative numbers are large ones here.
+    if (value as u64) < EIGHT_DIGITS {
+        let value = value as u64;
+        let (text, length) = match value {
+            0..10 => (value | 0x30, 1),
+            10..100 => ((value / 10) | (value % 10) << 8 | 0x3030, 2),
+            _ => short_decimal(value),
+        };
+        return write_word(out, at, text, length);
+    }
+    write_large(out, at, value)
+}
+
+#[inline(always)]
+fn write_word(out: &mut [u8], at: usize, word: u64, length: usize) -> usize {
+    out[at..][..8].copy_from_slice(&word.to_le_bytes());
+    at + length
+}
+
+/// Apart from the short numbers, which then need no room on the stack.
+#[inline(never)]
+fn write_large(out: &mut [u8], mut at: usize, value: i64) -> usize {
+    if value < 0 {
+        at = write_word(out, at, b'-'.into(), 1);
+    }
+    let value = value.unsigned_abs();
+    let (front, last) = (value / EIGHT_DIGITS, value % EIGHT_DIGITS);
+    if front >= EIGHT_DIGITS {
+        let (text, length) = short_decimal(front / EIGHT_DIGITS);
+        at = write_word(out, at, text, length);
+        at = write_word(out, at, eight_digits(front % EIGHT_DIGITS) | ASCII_ZEROS, 8);
+    } else if front > 0 {
+        let (text, length) = short_decimal(front);
+        at = write_word(out, at, text, length);
+    } else {
+        // A negative number of few digits.
+        let (text, length) = short_decimal(last);
+        return write_word(out, at, text, length);
+    }
+    write_word(out, at, eight_digits(last) | ASCII_ZEROS, 8)
 }
 
 /// Reads a number as Java's `parseLong` does: an optional sign, then digits, and nothing else.
 #[inline]
 pub(crate) fn parse_i64(text: &[u8]) -> Option<i64> {
+    // Most numbers in headers are small. A byte that is no digit makes more than 9 here.
+    let digit = |byte: u8| i64::from(byte.wrapping_sub(b'0'));
+    match *text {
+        [a] if digit(a) < 10 => Some(digit(a)),
+        [a, b] if digit(a) < 10 && digit(b) < 10 => Some(digit(a) * 10 + digit(b)),
+        _ => parse_any(text),
+    }
+}
+
+#[inline(never)]
+fn parse_any(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] => (false, digits),
@@ -73,29 +97,14 @@ pub(crate) fn parse_i64(text: &[u8]) -> Option<i64> {
     };
     let value = match digits.len() {
         0 => return None,
-        1..=3 => parse_three(digits)?,
-        4..=8 => parse_eight(digits)?,
+        1..=8 => parse_eight(digits)?,
         9..=16 => {
             let (first, last) = digits.split_at(digits.len() - 8);
-            parse_eight(first)? * 100_000_000 + parse_eight(last)?
+            parse_eight(first)? * EIGHT_DIGITS + parse_eight(last)?
         }
         _ => parse_long(digits)?,
     };
     if negative { 0i64.checked_sub_unsigned(value) } else { i64::try_from(value).ok() }
-}
-
-/// Reads a few digits, one by one.
-#[inline]
-fn parse_three(digits: &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for digit in digits {
-        let digit = digit.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        value = value * 10 + u64::from(digit);
-    }
-    Some(value)
 }
 
 /// Reads one to eight digits.
@@ -121,6 +130,7 @@ fn parse_eight(digits: &[u8]) -> Option<u64> {
 
 /// Reads digits whose number may be too large.
 #[cold]
+#[inline(never)]
 fn parse_long(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0u64, |value, digit| {
         let digit = digit.wrapping_sub(b'0');
@@ -141,9 +151,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn written(value: i64) -> String {
-        let mut out = [b'x'; ROOM];
-        let length = write_decimal(value, &mut out);
-        String::from_utf8(out[..length].to_vec()).unwrap()
+        let mut out = [b'x'; 2 + LONGEST + 8];
+        let end = write_decimal(&mut out, 2, value);
+        assert_eq!(&out[..2], b"xx");
+        String::from_utf8(out[2..end].to_vec()).unwrap()
     }
 
     #[test]

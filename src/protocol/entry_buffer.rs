@@ -2,10 +2,10 @@
 
 use crate::protocol::SerializeType;
 use crate::protocol::command_header::HeaderFields;
-use crate::protocol::entry_form::{Binary, EntryForm, Json};
+use crate::protocol::entry_form::{AROUND, Binary, EntryForm, Json};
 use crate::protocol::writer::SLACK;
 
-/// Room for the fields of a pull request, so that it is built in one allocation.
+/// Room that headers rarely need more of, so that fields added to them later need no other allocation.
 const FIRST_ROOM: usize = 448;
 
 /// Entries in one of the two forms, which every call names again.
@@ -28,8 +28,7 @@ impl EntryBuffer {
 
     /// Adds an entry. In the JSON form both sides must be plain.
     pub(crate) fn put(&mut self, form: SerializeType, key: &str, value: &str) {
-        let room = key.len() + value.len() + SLACK;
-        let (out, at) = self.room(room);
+        let (out, at) = self.room(key.len() + value.len() + AROUND);
         self.len = match form {
             SerializeType::Json => Json::entry(out, at, key, value),
             SerializeType::Rocketmq => Binary::entry(out, at, key, value),
@@ -61,7 +60,8 @@ impl EntryBuffer {
 
     fn grow(&mut self, room: usize) {
         if self.bytes.is_empty() {
-            self.bytes = vec![0; room.max(FIRST_ROOM)];
+            // Not of zeros: allocators hand those out by a path that is slow for small sizes.
+            self.bytes = vec![b' '; room.max(FIRST_ROOM)];
         } else {
             self.bytes.resize((self.len + room).max(2 * self.bytes.len()), 0);
         }

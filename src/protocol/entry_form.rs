@@ -1,12 +1,12 @@
 //! One custom field in each of the two forms.
 
-use crate::protocol::decimal;
-use crate::protocol::key::{KEY_ROOM, Key};
+use crate::protocol::decimal::write_decimal;
+use crate::protocol::key::Key;
 use crate::protocol::scan::cut;
-use crate::protocol::writer::{put_bytes, put_decimal, put_literal, put_start, put_text};
+use crate::protocol::writer::{put_bytes, put_literal, put_start, put_text};
 
-/// Room for an entry whose value is a number; of one with text, without the text.
-pub(crate) const ENTRY_ROOM: usize = KEY_ROOM + decimal::ROOM + 4;
+/// Most bytes of an entry beside its key and its value, in either form.
+pub(crate) const AROUND: usize = 6;
 
 /// How an entry is written. Everything is written at a place and returns the place behind it.
 pub(crate) trait EntryForm {
@@ -36,7 +36,7 @@ impl EntryForm for Json {
     fn int(out: &mut [u8], at: usize, key: &Key, value: i64) -> usize {
         let (room, length) = key.json_room();
         let at = put_start(out, at, room, length);
-        let at = put_decimal(out, at, value);
+        let at = write_decimal(out, at, value);
         put_literal(out, at, b"\"")
     }
 
@@ -65,7 +65,7 @@ impl EntryForm for Binary {
     fn int(out: &mut [u8], at: usize, key: &Key, value: i64) -> usize {
         let (room, length) = key.binary_room();
         let at = put_start(out, at, room, length);
-        let end = put_decimal(out, at + 4, value);
+        let end = write_decimal(out, at + 4, value);
         put_literal(out, at, &((end - at - 4) as u32).to_be_bytes());
         end
     }

@@ -5,10 +5,11 @@
 
 use crate::error::Result;
 use crate::protocol::command::{RemotingCommand, SerializeType, malformed, new_opaque};
+use crate::protocol::decimal::write_decimal;
 use crate::protocol::ext_fields::ExtFields;
 use crate::protocol::language::LanguageCode;
 use crate::protocol::scan::Quotes;
-use crate::protocol::writer::{SLACK, put_bytes, put_decimal, put_literal, put_text};
+use crate::protocol::writer::{SLACK, put_bytes, put_literal, put_text};
 use crate::protocol::{header_json_any, scan};
 use bytes::Bytes;
 use std::ops::Range;
@@ -21,7 +22,7 @@ pub(crate) fn encode(command: &RemotingCommand, out: &mut Vec<u8>) {
     out.resize(start + 160 + SLACK + entries.len(), 0);
     let room = &mut out[start..];
     let mut at = put_literal(room, 0, b"{\"code\":");
-    at = put_decimal(room, at, command.code.into());
+    at = write_decimal(room, at, command.code.into());
     if command.ext_fields.is_present() && form == SerializeType::Json {
         at = put_literal(room, at, b",\"extFields\":{");
         // The first byte is the comma, or the brace, in front of the first entry.
@@ -29,13 +30,13 @@ pub(crate) fn encode(command: &RemotingCommand, out: &mut Vec<u8>) {
         at = put_literal(room, at, b"}");
     }
     at = put_literal(room, at, b",\"flag\":");
-    at = put_decimal(room, at, command.flag.into());
+    at = write_decimal(room, at, command.flag.into());
     at = put_literal(room, at, b",\"language\":\"");
     at = put_text(room, at, command.language.wire_name().as_bytes()).0;
     at = put_literal(room, at, b"\",\"opaque\":");
-    at = put_decimal(room, at, command.opaque.into());
+    at = write_decimal(room, at, command.opaque.into());
     at = put_literal(room, at, b",\"serializeTypeCurrentRPC\":\"JSON\",\"version\":");
-    at = put_decimal(room, at, command.version.into());
+    at = write_decimal(room, at, command.version.into());
     out.truncate(start + at);
 
     // What may need escapes.

@@ -60,7 +60,7 @@ pub(crate) fn find_quote(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Where the first quote, backslash or control character is.
-#[inline]
+#[inline(never)]
 pub(crate) fn find_special(bytes: &[u8]) -> Option<usize> {
     find(bytes, special)
 }

@@ -6,8 +6,7 @@
 //!
 //! The room must hold everything that is written and [`SLACK`] bytes more.
 
-use crate::protocol::decimal::{self, write_decimal};
-use crate::protocol::scan::{short_word, special};
+use crate::protocol::scan::{find_special, short_word, special};
 
 /// Bytes that may be touched behind what is written.
 pub(crate) const SLACK: usize = 32;
@@ -32,38 +31,36 @@ pub(crate) fn put_bytes(out: &mut [u8], at: usize, bytes: &[u8]) -> usize {
     at + bytes.len()
 }
 
-/// Writes a number in decimal digits.
-#[inline]
-pub(crate) fn put_decimal(out: &mut [u8], at: usize, value: i64) -> usize {
-    match out[at..].first_chunk_mut::<{ decimal::ROOM }>() {
-        Some(room) => at + write_decimal(value, room),
-        None => unreachable!("the slack has room for a number"),
-    }
-}
-
 /// Writes text that is short as a rule. Also says whether it is plain: free of what JSON would have to escape.
 #[inline]
 pub(crate) fn put_text(out: &mut [u8], start: usize, text: &[u8]) -> (usize, bool) {
-    let out = &mut out[start..][..text.len() + 8];
-    let mut marks = 0;
-    let mut at = 0;
-    while let Some(chunk) = text[at..].first_chunk::<8>() {
-        marks |= special(u64::from_le_bytes(*chunk));
-        out[at..at + 8].copy_from_slice(chunk);
-        at += 8;
+    let end = start + text.len();
+    if text.len() <= 8 {
+        let word = short_word(text);
+        out[start..][..8].copy_from_slice(&word.to_le_bytes());
+        return (end, special(word | padding(text.len())) == 0);
     }
-    let tail = text.len() - at;
-    if tail > 0 {
-        let word = short_word(&text[at..]);
-        marks |= special(word | u64::MAX << (tail * 8));
-        out[at..at + 8].copy_from_slice(&word.to_le_bytes());
+    match (text.first_chunk::<8>(), text.last_chunk::<8>()) {
+        (Some(first), Some(last)) if text.len() <= 16 => {
+            // They overlap, and the same bytes meet.
+            out[start..][..8].copy_from_slice(first);
+            out[end - 8..][..8].copy_from_slice(last);
+            (end, special(u64::from_le_bytes(*first)) | special(u64::from_le_bytes(*last)) == 0)
+        }
+        _ => (put_bytes(out, start, text), find_special(text).is_none()),
     }
-    (start + text.len(), marks == 0)
+}
+
+/// Ones for the bytes that a word of so many bytes lacks.
+#[inline]
+const fn padding(length: usize) -> u64 {
+    if length < 8 { u64::MAX << (length * 8) } else { 0 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::decimal::write_decimal;
     use proptest::prelude::*;
 
     proptest! {
@@ -73,7 +70,7 @@ mod tests {
             let at = put_literal(&mut out, 0, b"<<");
             let (at, plain) = put_text(&mut out, at, text.as_bytes());
             let at = put_start(&mut out, at, b"=....", 1);
-            let at = put_decimal(&mut out, at, number);
+            let at = write_decimal(&mut out, at, number);
             let at = put_bytes(&mut out, at, b">");
             prop_assert_eq!(str::from_utf8(&out[..at]).unwrap(), format!("<<{text}={number}>"));
             prop_assert_eq!(plain, !text.chars().any(|c| matches!(c, '"' | '\\' | '\0'..' ')));

@@ -6,9 +6,10 @@
 
 use crate::error::Result;
 use crate::protocol::command_header::{CommandHeader, HeaderField, HeaderFields, command_header};
-use crate::protocol::entry_form::{ENTRY_ROOM, EntryForm};
+use crate::protocol::decimal::LONGEST;
+use crate::protocol::entry_form::EntryForm;
 use crate::protocol::ext_fields::ExtFields;
-use crate::protocol::key::{Key, key};
+use crate::protocol::key::{KEY_ROOM, Key, key};
 use std::fmt;
 
 const FIELDS: usize = 14;
@@ -114,7 +115,7 @@ impl HeaderFields for Named<'_> {
         let header = self.0;
         let texts = [header.producer_group, header.topic, header.default_topic];
         let texts = texts.into_iter().chain(header.properties).chain(header.bname);
-        FIELDS * ENTRY_ROOM + texts.map(str::len).sum::<usize>()
+        FIELDS * (KEY_ROOM + LONGEST) + texts.map(str::len).sum::<usize>()
     }
 
     fn put<F: EntryForm>(&self, out: &mut [u8], at: usize) -> (usize, bool) {
