@@ -6,6 +6,7 @@
 //! Source of the rules: `ConsumeMessageConcurrentlyService` (02-consumer section 9).
 
 use super::send_back::{Named, SendBack, TO_DEAD_LETTERS};
+use super::service::{Budget, ConsumeService, Counters, Counts};
 use crate::consumer::event::{ConsumerEvent, EventListener};
 use crate::consumer::held::HeldQueue;
 use crate::consumer::listener::{ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently};
@@ -18,7 +19,7 @@ use crate::time::Deadline;
 use crossbeam::channel::{Receiver, Sender, unbounded};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// A message whose send-back failed is offered to the listener again after this long (02-consumer 9.5).
@@ -55,21 +56,7 @@ struct Shared {
     /// Unbounded by type; flow control bounds what is cached, and so what is queued.
     sender: Sender<Work>,
     receiver: Receiver<Work>,
-    consumed: AtomicU64,
-    failed: AtomicU64,
-}
-
-/// Bytes cached by the whole consumer.
-struct Budget {
-    used: AtomicU64,
-    limit: u64,
-}
-
-/// How many messages went which way since the start.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Counts {
-    pub(crate) consumed: u64,
-    pub(crate) failed: u64,
+    counters: Counters,
 }
 
 /// What the service is built from.
@@ -93,12 +80,11 @@ impl ConcurrentConsumeService {
             limits: parts.limits,
             instance: parts.instance,
             send_back: parts.send_back,
-            budget: Budget { used: AtomicU64::new(0), limit: parts.total_bytes },
+            budget: Budget::new(parts.total_bytes),
             events: parts.events,
             sender,
             receiver,
-            consumed: AtomicU64::new(0),
-            failed: AtomicU64::new(0),
+            counters: Counters::default(),
         });
         let mut workers = Vec::with_capacity(parts.threads);
         for number in 0..parts.threads {
@@ -107,50 +93,33 @@ impl ConcurrentConsumeService {
         }
         Ok(Self { shared, workers })
     }
+}
 
-    /// Takes messages that were entered into the queue's process queue.
-    pub(crate) fn submit(&self, held: Arc<HeldQueue>, messages: Vec<MessageExt>) {
-        let bytes = messages.iter().map(size_of).sum();
-        self.shared.budget.used.fetch_add(bytes, Ordering::Relaxed);
+impl ConsumeService for ConcurrentConsumeService {
+    fn submit(&self, held: Arc<HeldQueue>, messages: Vec<MessageExt>) {
+        self.shared.budget.take(&messages);
         self.shared.submit(held, messages);
     }
 
-    /// Whether the consumer as a whole has room; a queue that caches nothing is always pulled, so that none starves.
-    pub(crate) fn has_room(&self) -> bool {
-        self.shared.budget.used.load(Ordering::Relaxed) <= self.shared.budget.limit
+    fn has_room(&self) -> bool {
+        self.shared.budget.has_room()
     }
 
-    /// An ownership ended: what it cached and nobody will finish no longer counts.
-    pub(crate) fn forget(&self, bytes: u64) {
+    fn forget(&self, _: &HeldQueue, bytes: u64) {
         self.shared.budget.give_back(bytes);
     }
 
-    pub(crate) fn counts(&self) -> Counts {
-        Counts {
-            consumed: self.shared.consumed.load(Ordering::Relaxed),
-            failed: self.shared.failed.load(Ordering::Relaxed),
-        }
+    fn counts(&self) -> Counts {
+        self.shared.counters.read()
     }
 
-    /// Ends the workers, after all queues were given up; `false` when a listener had not returned by the deadline. Its thread ends when it does.
-    pub(crate) fn join(&self, deadline: Deadline) -> bool {
+    fn join(&self, deadline: Deadline) -> bool {
         for _ in &self.workers {
             let _ = self.shared.sender.send(Work::Stop);
         }
         // Each one is waited for, also behind one that is late.
         self.workers.iter().filter(|worker| !worker.join(deadline)).count() == 0
     }
-}
-
-impl Budget {
-    fn give_back(&self, bytes: u64) {
-        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| Some(used.saturating_sub(bytes)));
-    }
-}
-
-/// What a message counts for in flow control.
-pub(crate) fn size_of(message: &MessageExt) -> u64 {
-    message.body().len() as u64
 }
 
 impl Shared {
@@ -220,11 +189,11 @@ impl Shared {
         let mut kept = Vec::new();
         for (index, message) in messages.iter().enumerate() {
             if !context.is_failed(status, index) {
-                self.consumed.fetch_add(1, Ordering::Relaxed);
+                self.counters.consumed.fetch_add(1, Ordering::Relaxed);
                 settling.add(message);
                 continue;
             }
-            self.failed.fetch_add(1, Ordering::Relaxed);
+            self.counters.failed.fetch_add(1, Ordering::Relaxed);
             match self.settle_failed(held, message, context.delay_level()) {
                 Settled::Elsewhere => settling.add(message),
                 Settled::Kept => {

@@ -1,7 +1,7 @@
 //! The running push consumer, as its instance and its service threads see it.
 
-use super::concurrent::ConcurrentConsumeService;
 use super::config::PushConsumerConfig;
+use super::service::ConsumeService;
 use super::watch::GroupWatch;
 use crate::consumer::event::ConsumerEvent;
 use crate::consumer::health::Problems;
@@ -33,7 +33,7 @@ pub(super) struct Core {
     pub(super) subscriptions: RwLock<BTreeMap<Arc<str>, Arc<SubscriptionData>>>,
     pub(super) held: HeldTable,
     pub(super) limits: Limits,
-    pub(super) service: ConcurrentConsumeService,
+    pub(super) service: Box<dyn ConsumeService>,
     pub(super) started: SystemTime,
     /// Set by the stop: no pull, round or new ownership begins any more.
     pub(super) stopping: AtomicBool,

@@ -1,7 +1,7 @@
 //! The push consumer: messages come to a listener, on worker threads.
 //!
 //! `config` builds it, `core` is what the service threads see of it, `membership` takes and gives up queues, `puller`
-//! keeps one pull a queue going, `concurrent` runs the listener, `send_back` stores failed messages elsewhere,
+//! keeps one pull a queue going, `concurrent` runs the listener behind the seam `service`, `send_back` stores failed messages elsewhere,
 //! `describe` shows it.
 
 mod concurrent;
@@ -12,6 +12,7 @@ pub(crate) mod flow_control;
 mod membership;
 mod puller;
 mod send_back;
+mod service;
 mod stop;
 mod watch;
 
@@ -116,7 +117,7 @@ impl PushConsumer {
             span: i64::from(config.consume_max_span),
         };
         let Some(listener) = config.listener.clone() else { unreachable!("checked before the start") };
-        let service = ConcurrentConsumeService::start(Parts {
+        let service = Box::new(ConcurrentConsumeService::start(Parts {
             instance: instance.clone(),
             listener,
             send_back: SendBack::new(instance.clone(), group.clone(), config.reconsume_limit()),
@@ -125,7 +126,7 @@ impl PushConsumer {
             batch_size: config.consume_batch_size,
             limits,
             total_bytes: config.total_bytes(),
-        })?;
+        })?);
         let rebalancer = Rebalancer::new(group.clone(), instance.client_id().clone(), config.strategy.clone());
         Ok(Arc::new_cyclic(|me| Core {
             me: me.clone(),

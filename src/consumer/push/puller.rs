@@ -4,9 +4,9 @@
 //! (now, later, or by parking it), and that step is the last one, so that no error can make two of one (02-consumer
 //! T11). Source: `DefaultMQPushConsumerImpl.pullMessage` (02-consumer 7.2 to 7.6).
 
-use super::concurrent::size_of;
 use super::core::Core;
 use super::flow_control::{Correction, back_off, correct};
+use super::service::size_of;
 use crate::api::pull::{PullResult, PullStatus};
 use crate::api::retry::{PullFailure, pull_failure};
 use crate::consumer::event::ConsumerEvent;
@@ -327,7 +327,7 @@ impl Core {
     /// Gives back what an ended ownership still counted.
     pub(super) fn abandon(&self, held: &HeldQueue) {
         if let Some(process) = held.process() {
-            self.service.forget(process.abandon());
+            self.service.forget(held, process.abandon());
         }
     }
 }
