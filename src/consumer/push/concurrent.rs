@@ -5,9 +5,9 @@
 //! wakes; nothing is queued or locked for each message. Results are settled for many messages at a time.
 //! Source of the rules: `ConsumeMessageConcurrentlyService` (02-consumer section 9).
 
-use super::send_back::{Named, SendBack, TO_DEAD_LETTERS};
-use super::service::{Budget, ConsumeService, Counters, Counts};
-use crate::consumer::event::{ConsumerEvent, EventListener};
+use super::send_back::{KEPT_FOR, Named, SendBack, Settled};
+use super::service::{Budget, ConsumeService, Counters, Counts, Ledger, Settling};
+use crate::consumer::event::EventListener;
 use crate::consumer::held::HeldQueue;
 use crate::consumer::listener::{ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently};
 use crate::consumer::process_queue::Limits;
@@ -20,13 +20,6 @@ use crossbeam::channel::{Receiver, Sender, unbounded};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-
-/// A message whose send-back failed is offered to the listener again after this long (02-consumer 9.5).
-const KEPT_FOR: Duration = Duration::from_secs(5);
-/// Finished messages are settled at least this often, so that the offset follows slow listeners too.
-const SETTLE_EVERY: Duration = Duration::from_millis(5);
-const SETTLE_AT: usize = 64;
 
 /// A pulled list on its way through the workers.
 struct Batch {
@@ -48,15 +41,13 @@ pub(crate) struct ConcurrentConsumeService {
 struct Shared {
     listener: Arc<dyn MessageListenerConcurrently>,
     batch_size: usize,
-    limits: Limits,
+    ledger: Ledger,
     instance: Arc<ClientInstance>,
     send_back: SendBack,
-    budget: Budget,
     events: Option<EventListener>,
     /// Unbounded by type; flow control bounds what is cached, and so what is queued.
     sender: Sender<Work>,
     receiver: Receiver<Work>,
-    counters: Counters,
 }
 
 /// What the service is built from.
@@ -77,14 +68,17 @@ impl ConcurrentConsumeService {
         let shared = Arc::new(Shared {
             listener: parts.listener,
             batch_size: parts.batch_size,
-            limits: parts.limits,
+            ledger: Ledger {
+                instance: parts.instance.clone(),
+                limits: parts.limits,
+                budget: Budget::new(parts.total_bytes),
+                counters: Counters::default(),
+            },
             instance: parts.instance,
             send_back: parts.send_back,
-            budget: Budget::new(parts.total_bytes),
             events: parts.events,
             sender,
             receiver,
-            counters: Counters::default(),
         });
         let mut workers = Vec::with_capacity(parts.threads);
         for number in 0..parts.threads {
@@ -97,20 +91,20 @@ impl ConcurrentConsumeService {
 
 impl ConsumeService for ConcurrentConsumeService {
     fn submit(&self, held: Arc<HeldQueue>, messages: Vec<MessageExt>) {
-        self.shared.budget.take(&messages);
+        self.shared.ledger.budget.take(&messages);
         self.shared.submit(held, messages);
     }
 
     fn has_room(&self) -> bool {
-        self.shared.budget.has_room()
+        self.shared.ledger.budget.has_room()
     }
 
     fn forget(&self, _: &HeldQueue, bytes: u64) {
-        self.shared.budget.give_back(bytes);
+        self.shared.ledger.budget.give_back(bytes);
     }
 
     fn counts(&self) -> Counts {
-        self.shared.counters.read()
+        self.shared.ledger.counters.read()
     }
 
     fn join(&self, deadline: Deadline) -> bool {
@@ -136,7 +130,7 @@ impl Shared {
         while let Ok(Work::Batch(batch)) = self.receiver.recv() {
             if batch.held.enter() {
                 self.consume(&batch, &mut settling);
-                self.settle(&batch.held, &mut settling);
+                self.ledger.settle(&batch.held, &mut settling);
                 batch.held.leave();
             }
         }
@@ -158,7 +152,7 @@ impl Shared {
             }
             self.consume_chunk(&batch.held, messages, &mut context, settling);
             if settling.is_due() {
-                self.settle(&batch.held, settling);
+                self.ledger.settle(&batch.held, settling);
             }
         }
     }
@@ -189,12 +183,12 @@ impl Shared {
         let mut kept = Vec::new();
         for (index, message) in messages.iter().enumerate() {
             if !context.is_failed(status, index) {
-                self.counters.consumed.fetch_add(1, Ordering::Relaxed);
+                self.ledger.counters.consumed.fetch_add(1, Ordering::Relaxed);
                 settling.add(message);
                 continue;
             }
-            self.counters.failed.fetch_add(1, Ordering::Relaxed);
-            match self.settle_failed(held, message, context.delay_level()) {
+            self.ledger.counters.failed.fetch_add(1, Ordering::Relaxed);
+            match self.send_back.settle(held, message, context.delay_level()) {
                 Settled::Elsewhere => settling.add(message),
                 Settled::Kept => {
                     let mut again = message.clone();
@@ -207,36 +201,8 @@ impl Shared {
         self.offer_again(held, kept);
     }
 
-    fn settle_failed(&self, held: &Arc<HeldQueue>, message: &MessageExt, delay_level: i32) -> Settled {
-        // What is given up, or taken over by now, comes again by itself: a copy would make it come twice.
-        if held.phase() == crate::consumer::held::QueuePhase::Released {
-            return Settled::Abandoned;
-        }
-        match self.send_back.send(message, delay_level) {
-            Ok(()) => Settled::Elsewhere,
-            Err(error) => {
-                log::warn!("{} could not be sent back and stays here for {KEPT_FOR:?}: {error}", Named(message));
-                Settled::Kept
-            }
-        }
-    }
-
     fn dead_letter(&self, held: &Arc<HeldQueue>, message: &MessageExt, settling: &mut Settling) {
-        let reason = message.body_error().map(|error| error.to_string()).unwrap_or_default();
-        log::error!("the body of {} cannot be read, it becomes a dead letter: {reason}", Named(message));
-        if let Some(events) = &self.events {
-            let event = ConsumerEvent::BodyUnreadable {
-                queue: message.message_queue().clone(),
-                offset: message.queue_offset(),
-                reason,
-            };
-            let _ = contain(|| events(&event));
-        }
-        // An inner batch is one record for the broker, which cannot dead-letter it: it is shown to nobody and passed.
-        if message.is_inner_batch() {
-            return settling.add(message);
-        }
-        match self.settle_failed(held, message, TO_DEAD_LETTERS) {
+        match self.send_back.bury_unreadable(held, message, self.events.as_ref()) {
             Settled::Elsewhere => settling.add(message),
             Settled::Kept => self.offer_again(held, vec![message.clone()]),
             Settled::Abandoned => {}
@@ -255,60 +221,11 @@ impl Shared {
             let _ = sender.send(Work::Batch(batch));
         });
     }
-
-    /// Tells the process queue what is finished, and wakes the pull that waited for room.
-    fn settle(&self, held: &Arc<HeldQueue>, settling: &mut Settling) {
-        settling.since = None;
-        if settling.offsets.is_empty() {
-            return;
-        }
-        if let Some(process) = held.process() {
-            settling.offsets.sort_unstable();
-            let finished = process.finish(&settling.offsets, &self.limits);
-            self.budget.give_back(finished.bytes);
-            if finished.unparked {
-                self.instance.submit_pull(held.ticket());
-            }
-        }
-        settling.offsets.clear();
-        held.with_progress(|progress| progress.last_progress = Some(Instant::now()));
-    }
-}
-
-enum Settled {
-    /// Stored in the retry or dead-letter topic.
-    Elsewhere,
-    /// Still only here.
-    Kept,
-    /// No longer ours to settle.
-    Abandoned,
 }
 
 impl Batch {
     fn next(&self, size: usize) -> Option<Range<usize>> {
         let start = self.cursor.fetch_add(size, Ordering::Relaxed);
         (start < self.messages.len()).then(|| start..(start + size).min(self.messages.len()))
-    }
-}
-
-/// Offsets that one worker finished and has not settled.
-#[derive(Default)]
-struct Settling {
-    offsets: Vec<i64>,
-    since: Option<Instant>,
-}
-
-impl Settling {
-    fn add(&mut self, message: &MessageExt) {
-        self.offsets.push(message.queue_offset());
-    }
-
-    fn is_due(&mut self) -> bool {
-        if self.offsets.is_empty() {
-            return false;
-        }
-        let now = Instant::now();
-        let since = *self.since.get_or_insert(now);
-        self.offsets.len() >= SETTLE_AT || now.duration_since(since) >= SETTLE_EVERY
     }
 }

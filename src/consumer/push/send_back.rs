@@ -4,10 +4,13 @@
 //! group's retry topic; if that fails too, the caller keeps the message. Source: 02-consumer section 11.
 
 use crate::base::rng;
+use crate::consumer::event::{ConsumerEvent, EventListener};
+use crate::consumer::held::{HeldQueue, QueuePhase};
 use crate::error::{Error, ErrorKind, Result};
 use crate::instance::ClientInstance;
 use crate::message::{MessageExt, properties, topic};
 use crate::protocol::header::{ConsumerSendMsgBackRequestHeader, SendMessageRequestHeader};
+use crate::thread::contain;
 use crate::time::to_millis;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -18,8 +21,21 @@ const SEND_BACK_TIMEOUT: Duration = Duration::from_secs(5);
 /// The level of a first retry is this one; each further one adds 1. Brokers use the same rule.
 const FIRST_RETRY_LEVEL: i32 = 3;
 
+/// A message that could be stored nowhere is offered to the listener again after this long (02-consumer 9.5).
+pub(crate) const KEPT_FOR: Duration = Duration::from_secs(5);
+
 /// Straight to the dead-letter topic.
 pub(crate) const TO_DEAD_LETTERS: i32 = -1;
+
+/// Where a message that was not handled is now.
+pub(crate) enum Settled {
+    /// Stored in the retry or dead-letter topic.
+    Elsewhere,
+    /// Still only here.
+    Kept,
+    /// No longer ours to settle.
+    Abandoned,
+}
 
 pub(crate) struct SendBack {
     instance: Arc<ClientInstance>,
@@ -32,6 +48,42 @@ impl SendBack {
     pub(crate) fn new(instance: Arc<ClientInstance>, group: Arc<str>, max_reconsume_times: i32) -> Self {
         let retry_topic = Arc::from(topic::retry_topic(&group));
         Self { instance, group, retry_topic, max_reconsume_times }
+    }
+
+    /// Stores a failed message elsewhere, if it is still ours.
+    pub(crate) fn settle(&self, held: &HeldQueue, message: &MessageExt, delay_level: i32) -> Settled {
+        // What is given up, or taken over by now, comes again by itself: a copy would make it come twice.
+        if held.phase() == QueuePhase::Released {
+            return Settled::Abandoned;
+        }
+        match self.send(message, delay_level) {
+            Ok(()) => Settled::Elsewhere,
+            Err(error) => {
+                log::warn!("{} could not be sent back and stays here: {error}", Named(message));
+                Settled::Kept
+            }
+        }
+    }
+
+    /// A message whose body does not inflate is shown to no listener: it becomes a dead letter, and the user hears of it.
+    pub(crate) fn bury_unreadable(
+        &self,
+        held: &HeldQueue,
+        message: &MessageExt,
+        events: Option<&EventListener>,
+    ) -> Settled {
+        let reason = message.body_error().map(|error| error.to_string()).unwrap_or_default();
+        log::error!("the body of {} cannot be read, it becomes a dead letter: {reason}", Named(message));
+        if let Some(events) = events {
+            let queue = message.message_queue().clone();
+            let event = ConsumerEvent::BodyUnreadable { queue, offset: message.queue_offset(), reason };
+            let _ = contain(|| events(&event));
+        }
+        // An inner batch is one record for the broker, which cannot dead-letter it: it is shown to nobody and passed.
+        if message.is_inner_batch() {
+            return Settled::Elsewhere;
+        }
+        self.settle(held, message, TO_DEAD_LETTERS)
     }
 
     /// Stores the message elsewhere. After an error it is stored nowhere, as far as is known.

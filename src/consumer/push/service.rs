@@ -4,10 +4,17 @@
 //! services that can be exchanged.
 
 use crate::consumer::held::HeldQueue;
+use crate::consumer::process_queue::Limits;
+use crate::instance::ClientInstance;
 use crate::message::MessageExt;
 use crate::time::Deadline;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Finished messages are settled at least this often, so that the offset follows slow listeners too.
+const SETTLE_EVERY: Duration = Duration::from_millis(5);
+const SETTLE_AT: usize = 64;
 
 pub(crate) trait ConsumeService: Send + Sync {
     /// Takes messages that were entered into the queue's process queue. Must not wait.
@@ -69,4 +76,54 @@ impl Budget {
 /// What a message counts for in flow control.
 pub(crate) fn size_of(message: &MessageExt) -> u64 {
     message.body().len() as u64
+}
+
+/// What follows when messages are finished, the same for every service.
+pub(crate) struct Ledger {
+    pub(crate) instance: Arc<ClientInstance>,
+    pub(crate) limits: Limits,
+    pub(crate) budget: Budget,
+    pub(crate) counters: Counters,
+}
+
+impl Ledger {
+    /// Tells the process queue what is finished, and wakes the pull that waited for room.
+    pub(crate) fn settle(&self, held: &Arc<HeldQueue>, settling: &mut Settling) {
+        settling.since = None;
+        if settling.offsets.is_empty() {
+            return;
+        }
+        if let Some(process) = held.process() {
+            settling.offsets.sort_unstable();
+            let finished = process.finish(&settling.offsets, &self.limits);
+            self.budget.give_back(finished.bytes);
+            if finished.unparked {
+                self.instance.submit_pull(held.ticket());
+            }
+        }
+        settling.offsets.clear();
+        held.with_progress(|progress| progress.last_progress = Some(Instant::now()));
+    }
+}
+
+/// Offsets that one worker finished and has not settled.
+#[derive(Default)]
+pub(crate) struct Settling {
+    offsets: Vec<i64>,
+    since: Option<Instant>,
+}
+
+impl Settling {
+    pub(crate) fn add(&mut self, message: &MessageExt) {
+        self.offsets.push(message.queue_offset());
+    }
+
+    pub(crate) fn is_due(&mut self) -> bool {
+        if self.offsets.is_empty() {
+            return false;
+        }
+        let now = Instant::now();
+        let since = *self.since.get_or_insert(now);
+        self.offsets.len() >= SETTLE_AT || now.duration_since(since) >= SETTLE_EVERY
+    }
 }
