@@ -8,8 +8,7 @@
 //! `changed` is the first call after one member has joined, `first` the first call of all (nothing kept; consistent
 //! hashing then hashes every member and queue). `whole_group` is one call for each member.
 //!
-//! `round` is the allocation of one member for 200 topics of 64 queues with 50 members; the round around it (asking for
-//! routes and members, comparing with what is held) is not in it.
+//! `round` is a whole round of one member of 50, for 200 topics of 64 queues.
 
 use divan::counter::ItemsCount;
 use divan::{AllocProfiler, Bencher, black_box};
@@ -193,46 +192,108 @@ fn members(bencher: Bencher<'_, '_>, count: usize) {
     bencher.with_inputs(|| ids.clone()).bench_local_values(Members::new);
 }
 
+/// A whole round of the consumer's own rebalancer: routes and member lists are looked up (the answers of the brokers are
+/// there already), shares compared with what is held, and what changes is applied to the table of held queues.
 mod round {
-    use super::{Bencher, Group, ItemsCount, STRATEGIES, call, queues};
-    use rocketmq_sync::{Members, MessageQueue, Share};
+    use super::{Bencher, Group, ItemsCount, STRATEGIES, queues};
+    use bytes::Bytes;
+    use divan::black_box;
+    use rocketmq_sync::rebalance_round::{Diff, GroupView, HeldTable, QueueOwner, Rebalancer, Round};
+    use rocketmq_sync::{Members, MessageQueue, Result};
+    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     const TOPICS: usize = 200;
+    const QUEUES: usize = 64;
 
-    fn topics() -> Vec<Arc<[MessageQueue]>> {
-        (0..TOPICS).map(|topic| queues(&format!("topic-{topic}"), 64)).collect()
+    struct Cluster {
+        topics: Vec<Arc<str>>,
+        routes: BTreeMap<Arc<str>, Arc<[MessageQueue]>>,
+        brokers: Vec<Arc<str>>,
+        members: Bytes,
     }
 
-    fn all(
-        strategy: &dyn rocketmq_sync::AllocateMessageQueueStrategy,
-        topics: &[Arc<[MessageQueue]>],
-        members: &Arc<Members>,
-    ) -> usize {
-        topics
-            .iter()
-            .map(|queues| call(strategy, queues, members, &members.ids()[0]))
-            .map(|share: Share| share.len())
-            .sum()
+    fn list(members: &Members) -> Bytes {
+        let ids: Vec<String> = members.ids().iter().map(|id| format!("\"{id}\"")).collect();
+        format!("{{\"consumerIdList\":[{}]}}", ids.join(",")).into()
     }
 
-    #[divan::bench(args = STRATEGIES, sample_count = 60)]
+    impl Cluster {
+        fn new(members: &Members) -> Self {
+            let topics: Vec<Arc<str>> = (0..TOPICS).map(|topic| format!("topic-{topic}").into()).collect();
+            let routes = topics.iter().map(|topic| (topic.clone(), queues(topic, QUEUES))).collect();
+            let brokers = (0..8).map(|broker| format!("10.0.0.{broker}:10911").into()).collect();
+            Self { topics, routes, brokers, members: list(members) }
+        }
+    }
+
+    impl GroupView for Cluster {
+        fn readable(&self, topic: &str) -> Option<Arc<[MessageQueue]>> {
+            self.routes.get(topic).cloned()
+        }
+        fn brokers_of(&self, _: &str) -> Vec<Arc<str>> {
+            self.brokers.clone()
+        }
+        fn member_list(&self, _: &Arc<str>) -> Result<Bytes> {
+            Ok(self.members.clone())
+        }
+        fn not_listed(&self) {
+            unreachable!("every list names us");
+        }
+    }
+
+    struct Holder(HeldTable);
+
+    impl QueueOwner for Holder {
+        fn held(&self, topic: &str) -> Vec<MessageQueue> {
+            self.0.owned_of(topic)
+        }
+        fn held_topics(&self) -> Vec<Arc<str>> {
+            self.0.topics()
+        }
+        fn apply(&self, changes: Diff, _: bool) {
+            for held in &self.0.exchange(&changes.drop, &changes.add).going {
+                self.0.remove(held);
+            }
+        }
+    }
+
+    /// A member that has done its first round.
+    struct Member {
+        rebalancer: Rebalancer,
+        holder: Holder,
+    }
+
+    impl Member {
+        fn settled(name: &str, group: &Group, cluster: &Cluster) -> Self {
+            let id = group.members.ids()[0].clone();
+            let rebalancer = Rebalancer::new("group".into(), id, group.strategy(name).into());
+            let mut member = Self { rebalancer, holder: Holder(HeldTable::new("group".into())) };
+            assert_eq!(member.round(cluster), Round::Settled);
+            member
+        }
+
+        fn round(&mut self, cluster: &Cluster) -> Round {
+            self.rebalancer.round(black_box(cluster), &cluster.topics, &self.holder)
+        }
+    }
+
+    #[divan::bench(args = STRATEGIES, sample_count = 200)]
     fn unchanged(bencher: Bencher<'_, '_>, name: &str) {
-        let (group, topics) = (Group::new(64, 50), topics());
-        let strategy = group.strategy(name);
-        bencher.counter(ItemsCount::new(TOPICS * 64)).bench_local(|| all(&*strategy, &topics, &group.members));
+        let group = Group::new(QUEUES, 50);
+        let cluster = Cluster::new(&group.members);
+        let mut member = Member::settled(name, &group, &cluster);
+        bencher.counter(ItemsCount::new(TOPICS * QUEUES)).bench_local(|| member.round(&cluster));
     }
 
     #[divan::bench(args = STRATEGIES, sample_count = 200, sample_size = 1)]
     fn one_joined(bencher: Bencher<'_, '_>, name: &str) {
-        let (group, topics) = (Group::new(64, 50), topics());
+        let group = Group::new(QUEUES, 50);
+        let cluster = Cluster::new(&group.members);
+        let joined = Cluster { members: list(&group.one_joined), ..Cluster::new(&group.members) };
         bencher
-            .counter(ItemsCount::new(TOPICS * 64))
-            .with_inputs(|| {
-                let strategy = group.strategy(name);
-                all(&*strategy, &topics, &group.members);
-                strategy
-            })
-            .bench_local_refs(|strategy| all(&**strategy, &topics, &group.one_joined));
+            .counter(ItemsCount::new(TOPICS * QUEUES))
+            .with_inputs(|| Member::settled(name, &group, &cluster))
+            .bench_local_refs(|member| member.round(&joined));
     }
 }

@@ -80,6 +80,15 @@ pub mod thread;
 #[doc(hidden)]
 pub mod time;
 
+/// A rebalance round without its sockets, for the benches of this repository; not under semantic versioning either.
+#[doc(hidden)]
+pub mod rebalance_round {
+    pub use crate::consumer::held::{Exchange, HeldQueue, HeldTable};
+    pub use crate::consumer::rebalance::diff::Diff;
+    pub use crate::consumer::rebalance::{GroupView, QueueOwner, Rebalancer};
+    pub use crate::instance::role::Round;
+}
+
 mod api;
 mod config;
 mod consumer;

@@ -18,6 +18,7 @@ use crate::message::MessageQueue;
 use crate::sync::{Condvar, Mutex, Rank};
 use crate::time::Deadline;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -51,7 +52,8 @@ impl QueuePhase {
     }
 }
 
-pub(crate) struct HeldQueue {
+/// One ownership of one queue; see the head of this file.
+pub struct HeldQueue {
     pub(crate) queue: MessageQueue,
     pub(crate) epoch: u64,
     group: Arc<str>,
@@ -269,23 +271,31 @@ impl HeldQueue {
     }
 }
 
+impl fmt::Debug for HeldQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} (epoch {}, {:?})", self.queue, self.group, self.epoch, self.phase())
+    }
+}
+
 /// What [`HeldTable::exchange`] changed.
-pub(crate) struct Exchange {
+#[derive(Debug)]
+pub struct Exchange {
     /// To be drained, stored and removed by the caller.
-    pub(crate) going: Vec<Arc<HeldQueue>>,
+    pub going: Vec<Arc<HeldQueue>>,
     /// To be located by the caller.
-    pub(crate) coming: Vec<Arc<HeldQueue>>,
+    pub coming: Vec<Arc<HeldQueue>>,
 }
 
 /// The queues a consumer holds.
-pub(crate) struct HeldTable {
+pub struct HeldTable {
     queues: Mutex<BTreeMap<MessageQueue, Arc<HeldQueue>>>,
     epochs: AtomicU64,
     group: Arc<str>,
 }
 
 impl HeldTable {
-    pub(crate) fn new(group: Arc<str>) -> Self {
+    /// An empty one of this group.
+    pub fn new(group: Arc<str>) -> Self {
         Self { queues: Mutex::new(Rank::HeldQueues, BTreeMap::new()), epochs: AtomicU64::new(1), group }
     }
 
@@ -302,7 +312,7 @@ impl HeldTable {
 
     /// What a rebalance changes, in one step: nothing new is handed out of the queues in `drop` from now on, and an
     /// ownership begins for each in `add` that is not held. Returns those going and those coming.
-    pub(crate) fn exchange(&self, drop: &[MessageQueue], add: &[MessageQueue]) -> Exchange {
+    pub fn exchange(&self, drop: &[MessageQueue], add: &[MessageQueue]) -> Exchange {
         // Under the table's lock: no ownership can be renewed between being found and being stopped.
         let going = {
             let queues = self.queues.lock();
@@ -363,13 +373,13 @@ impl HeldTable {
     }
 
     /// The queues of a topic that are held and not being given up.
-    pub(crate) fn owned_of(&self, topic: &str) -> Vec<MessageQueue> {
+    pub fn owned_of(&self, topic: &str) -> Vec<MessageQueue> {
         let held = self.of_topic(topic);
         held.iter().filter(|held| held.phase() < QueuePhase::Draining).map(|held| held.queue.clone()).collect()
     }
 
     /// The topics of all queues in the table, in order.
-    pub(crate) fn topics(&self) -> Vec<Arc<str>> {
+    pub fn topics(&self) -> Vec<Arc<str>> {
         let topics: BTreeSet<_> = self.queues.lock().keys().map(|queue| queue.shared_topic().clone()).collect();
         topics.into_iter().collect()
     }
@@ -380,12 +390,18 @@ impl HeldTable {
     }
 
     /// Takes an ownership out of the table and ends it.
-    pub(crate) fn remove(&self, held: &Arc<HeldQueue>) {
+    pub fn remove(&self, held: &Arc<HeldQueue>) {
         held.release();
         let mut queues = self.queues.lock();
         if queues.get(&held.queue).is_some_and(|current| current.epoch == held.epoch) {
             queues.remove(&held.queue);
         }
+    }
+}
+
+impl fmt::Debug for HeldTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.all()).finish()
     }
 }
 

@@ -24,7 +24,7 @@ impl fmt::Debug for PullTicket {
 
 /// How a rebalance round ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Round {
+pub enum Round {
     /// What is held is what was assigned.
     Settled,
     /// A step failed or is not over; the next round should not wait for the period.

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 
 /// What a round changes for one topic.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Diff {
-    pub(crate) add: Vec<MessageQueue>,
-    pub(crate) drop: Vec<MessageQueue>,
+pub struct Diff {
+    /// Assigned and not held.
+    pub add: Vec<MessageQueue>,
+    /// Held and not assigned any more.
+    pub drop: Vec<MessageQueue>,
 }
 
 impl Diff {

@@ -16,6 +16,7 @@ use crate::protocol::body::GetConsumerListByGroupResponseBody;
 use bytes::Bytes;
 use diff::{Diff, diff};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(1);
 
 /// What a round may ask of the cluster.
-pub(crate) trait GroupView {
+pub trait GroupView {
     /// The queues of a topic that can be read, in order; `None` while the topic has no route.
     fn readable(&self, topic: &str) -> Option<Arc<[MessageQueue]>>;
     /// Brokers that can be asked for the members, in the order in which all members ask.
@@ -35,7 +36,7 @@ pub(crate) trait GroupView {
 }
 
 /// The part of a consumer that holds queues.
-pub(crate) trait QueueOwner {
+pub trait QueueOwner {
     /// The queues of the topic that are ours and not being given up.
     fn held(&self, topic: &str) -> Vec<MessageQueue>;
     /// Topics of queues that are held, subscribed or not.
@@ -67,7 +68,7 @@ struct Trouble {
 const TOLD_AT: u32 = 2;
 
 /// Runs the rounds of one consumer.
-pub(crate) struct Rebalancer {
+pub struct Rebalancer {
     group: Arc<str>,
     client_id: Arc<str>,
     strategy: Arc<dyn AllocateMessageQueueStrategy>,
@@ -79,14 +80,15 @@ pub(crate) struct Rebalancer {
 }
 
 impl Rebalancer {
-    pub(crate) fn new(group: Arc<str>, client_id: Arc<str>, strategy: Arc<dyn AllocateMessageQueueStrategy>) -> Self {
+    /// For a member of this group.
+    pub fn new(group: Arc<str>, client_id: Arc<str>, strategy: Arc<dyn AllocateMessageQueueStrategy>) -> Self {
         let (seen, lists, troubles) = Default::default();
         Self { group, client_id, strategy, seen, lists, troubles }
     }
 
     /// One round over all topics. Changes of all topics are applied together, so that what must be drained drains at
     /// the same time.
-    pub(crate) fn round(&mut self, view: &dyn GroupView, topics: &[Arc<str>], owner: &dyn QueueOwner) -> Round {
+    pub fn round(&mut self, view: &dyn GroupView, topics: &[Arc<str>], owner: &dyn QueueOwner) -> Round {
         let mut asked = BTreeMap::new();
         let mut changes = Diff::default();
         let mut alone = true;
@@ -174,7 +176,7 @@ impl Rebalancer {
         topic: &str,
         asked: &mut BTreeMap<Arc<str>, Arc<Members>>,
     ) -> Result<Arc<Members>> {
-        let mut failure = Error::new(ErrorKind::NoRoute, format!("the route of topic '{topic}' names no broker"));
+        let mut failure = None;
         for address in view.brokers_of(topic) {
             if let Some(members) = asked.get(&address) {
                 return Ok(members.clone());
@@ -185,11 +187,13 @@ impl Rebalancer {
                     asked.insert(address, members.clone());
                     return Ok(members);
                 }
-                Err(error) => failure = error,
+                Err(error) => failure = Some(error),
             }
         }
         view.not_listed();
-        Err(failure.context(format!("asking for the members of group '{}'", self.group)))
+        let no_broker =
+            || Error::new(ErrorKind::NoRoute, format!("the route of topic '{topic}' names no broker"));
+        Err(failure.unwrap_or_else(no_broker).context(format!("asking for the members of group '{}'", self.group)))
     }
 
     fn read_list(&mut self, address: &Arc<str>, body: Bytes) -> Result<Arc<Members>> {
@@ -233,6 +237,12 @@ impl Rebalancer {
         if self.troubles.remove(topic).is_some_and(|trouble| trouble.rounds >= TOLD_AT) {
             log::info!("group '{}' can balance topic '{topic}' again", self.group);
         }
+    }
+}
+
+impl fmt::Debug for Rebalancer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in {} by {}", self.client_id, self.group, self.strategy.name())
     }
 }
 
