@@ -32,12 +32,24 @@ const CONSUMER_ARROWS: &[(&str, &[&str])] = &[
     ("queue_state", &["held"]),
     ("health", &["event", "queue_state"]),
     ("offset", &["held"]),
+    ("pull", &["event", "held", "offset"]),
     ("rebalance", &["allocate", "held", "offset"]),
     (
         "push",
-        &["listener", "event", "process_queue", "allocate", "held", "queue_state", "health", "offset", "rebalance"],
+        &[
+            "listener",
+            "event",
+            "process_queue",
+            "allocate",
+            "held",
+            "queue_state",
+            "health",
+            "offset",
+            "pull",
+            "rebalance",
+        ],
     ),
-    ("simulation_tests", &["process_queue", "allocate", "held", "offset", "rebalance", "push"]),
+    ("simulation_tests", &["process_queue", "allocate", "held", "offset", "pull", "rebalance", "push"]),
 ];
 
 /// Files that may be longer than [`LONGEST`] lines before their tests, each with its reason.

@@ -7,6 +7,7 @@ pub(crate) mod held;
 pub(crate) mod listener;
 pub(crate) mod offset;
 pub(crate) mod process_queue;
+pub(crate) mod pull;
 pub(crate) mod push;
 pub(crate) mod queue_state;
 pub(crate) mod rebalance;

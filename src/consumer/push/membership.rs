@@ -1,10 +1,10 @@
 //! Queues come and go: taking over, losing politely, and the check that none stands still unnoticed.
 
 use super::core::Core;
-use super::flow_control::back_off;
 use crate::consumer::event::RebalanceEvent;
 use crate::consumer::held::{Exchange, HeldQueue, QueuePhase};
 use crate::consumer::offset;
+use crate::consumer::pull::flow_control::back_off;
 use crate::consumer::rebalance::diff::Diff;
 use crate::consumer::rebalance::start_offset::{Start, locate};
 use crate::consumer::rebalance::{GroupView, QueueOwner};

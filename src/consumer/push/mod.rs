@@ -8,7 +8,6 @@ mod concurrent;
 mod config;
 mod core;
 mod describe;
-pub(crate) mod flow_control;
 mod membership;
 mod puller;
 mod send_back;

@@ -7,7 +7,7 @@ use crate::api::pull::{PullResult, PullStatus};
 use crate::consumer::held::{HeldQueue, QueuePhase};
 use crate::consumer::offset::{self, Due};
 use crate::consumer::process_queue::Limits;
-use crate::consumer::push::flow_control::{Correction, back_off, correct};
+use crate::consumer::pull::flow_control::{Correction, back_off, correct};
 use crate::consumer::rebalance::start_offset::{ConsumeFromWhere, Policy, policy};
 use bytes::Bytes;
 use std::cell::Cell;
