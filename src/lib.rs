@@ -108,7 +108,10 @@ pub use crate::consumer::held::QueuePhase;
 pub use crate::consumer::listener::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently,
 };
-pub use crate::consumer::push::{PushConsumer, PushConsumerBuilder, ShutdownReport};
+pub use crate::consumer::push::{
+    ConsumeCall, ConsumeHook, ConsumeOutcome, ConsumeReturn, ConsumerStats, PushConsumer, PushConsumerBuilder, Rates,
+    ShutdownReport, TopicStats,
+};
 pub use crate::consumer::queue_state::QueueState;
 pub use crate::consumer::rebalance::start_offset::ConsumeFromWhere;
 pub use crate::embedded::{EmbeddedCluster, EmbeddedClusterBuilder, WhenFull};

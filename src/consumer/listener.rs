@@ -1,7 +1,7 @@
 //! What a user's code is asked, and what it may answer.
 
 use crate::message::{MessageExt, MessageQueue};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// Answer of a concurrent listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,12 +56,13 @@ pub struct ConsumeConcurrentlyContext {
     queue: MessageQueue,
     delay_level: i32,
     ack_index: Option<usize>,
-    retried: BTreeSet<usize>,
+    /// Messages that come again, with a delay level of their own.
+    retried: BTreeMap<usize, Option<i32>>,
 }
 
 impl ConsumeConcurrentlyContext {
     pub(crate) fn new(queue: MessageQueue) -> Self {
-        Self { queue, delay_level: 0, ack_index: None, retried: BTreeSet::new() }
+        Self { queue, delay_level: 0, ack_index: None, retried: BTreeMap::new() }
     }
 
     pub(crate) fn reset(&mut self) {
@@ -70,8 +71,9 @@ impl ConsumeConcurrentlyContext {
         self.retried.clear();
     }
 
-    pub(crate) fn delay_level(&self) -> i32 {
-        self.delay_level
+    /// The delay level of the message at `index`, should it come again.
+    pub(crate) fn delay_level(&self, index: usize) -> i32 {
+        self.retried.get(&index).copied().flatten().unwrap_or(self.delay_level)
     }
 
     /// The queue the messages were pulled from; for messages that came again, one of the group's retry topic.
@@ -82,7 +84,7 @@ impl ConsumeConcurrentlyContext {
     /// The delay of the messages that come again: 0 (default) lets the broker choose by the number of tries, 1 to 18
     /// name one of its levels, -1 sends them to the dead-letter topic at once. Other values are cut to this range.
     pub fn set_delay_level(&mut self, level: i32) {
-        self.delay_level = level.clamp(-1, 18);
+        self.delay_level = clamp(level);
     }
 
     /// With `ConsumeSuccess`: the messages behind this index come again. Without it all are handled.
@@ -94,12 +96,18 @@ impl ConsumeConcurrentlyContext {
     /// The message at this index comes again, whatever the answer is. Once any index is named,
     /// [`ReconsumeLater`](ConsumeConcurrentlyStatus::ReconsumeLater) concerns the named ones only.
     pub fn retry(&mut self, index: usize) {
-        self.retried.insert(index);
+        self.retried.insert(index, None);
+    }
+
+    /// As [`retry`](Self::retry), with a delay level for this message alone; levels are those of
+    /// [`set_delay_level`](Self::set_delay_level).
+    pub fn retry_with_delay(&mut self, index: usize, level: i32) {
+        self.retried.insert(index, Some(clamp(level)));
     }
 
     /// Whether the message at `index` of `count` must come again.
     pub(crate) fn is_failed(&self, status: ConsumeConcurrentlyStatus, index: usize) -> bool {
-        if self.retried.contains(&index) {
+        if self.retried.contains_key(&index) {
             return true;
         }
         match status {
@@ -107,6 +115,11 @@ impl ConsumeConcurrentlyContext {
             ConsumeConcurrentlyStatus::ReconsumeLater => self.retried.is_empty(),
         }
     }
+}
+
+/// Brokers have 18 levels by default; they cut larger ones to what they have.
+fn clamp(level: i32) -> i32 {
+    level.clamp(-1, 18)
 }
 
 #[cfg(test)]
@@ -141,5 +154,17 @@ mod tests {
         };
         assert_eq!(failed(ConsumeSuccess, mark), [1, 4]);
         assert_eq!(failed(ReconsumeLater, mark), [1, 4]);
+    }
+
+    #[test]
+    fn a_message_may_have_a_delay_of_its_own() {
+        let mut context = ConsumeConcurrentlyContext::new(MessageQueue::new("t", "b", 0));
+        context.set_delay_level(4);
+        context.retry(0);
+        context.retry_with_delay(1, -1);
+        context.retry_with_delay(2, 99);
+        assert_eq!([0, 1, 2, 3].map(|index| context.delay_level(index)), [4, -1, 18, 4]);
+        context.reset();
+        assert_eq!(context.delay_level(1), 0);
     }
 }

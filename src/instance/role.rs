@@ -1,7 +1,9 @@
 //! What the instance knows of the clients on it. Producers and consumers implement these; no arrow runs back.
 
-use crate::protocol::body::ConsumerData;
+use crate::error::{Error, ErrorKind, Result};
+use crate::protocol::body::{ConsumeMessageDirectlyResult, ConsumerData, ConsumerRunningInfo};
 use crate::time::Deadline;
+use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +33,9 @@ pub enum Round {
     Again(Duration),
 }
 
+/// Gets the result of a message that a tool had a consumer handle, on any thread.
+pub(crate) type DirectAnswer = Box<dyn FnOnce(Result<ConsumeMessageDirectlyResult>) + Send>;
+
 /// A consumer, as its instance sees it.
 pub(crate) trait ConsumerRole: Send + Sync {
     /// The consumer group; one consumer an instance and group.
@@ -50,7 +55,14 @@ pub(crate) trait ConsumerRole: Send + Sync {
     /// A new connection to the broker of this address is open; the broker may have restarted.
     fn connected(&self, address: &str);
     /// What the broker's tools ask a consumer, answered on a call thread; `None` when this kind does not serve it.
-    fn running_info(&self) -> Option<crate::protocol::body::ConsumerRunningInfo>;
+    /// `with_threads`: also what its threads are doing.
+    fn running_info(&self, with_threads: bool) -> Option<ConsumerRunningInfo>;
+    /// A tool wants the listener to handle one stored message now. Called on a call thread, so the listener must run on
+    /// another.
+    fn consume_directly(&self, record: Bytes, broker_name: Option<&str>, answer: DirectAnswer) {
+        let _ = (record, broker_name);
+        answer(Err(Error::new(ErrorKind::State, format!("the consumer of group '{}' has no listener", self.group()))));
+    }
     /// The offsets this consumer would store now, for the queues of a topic it holds.
     fn consume_offsets(&self, topic: &str) -> Vec<(MessageQueue, i64)>;
     /// An operator's new offsets for queues of a topic.

@@ -6,13 +6,13 @@ use super::rebalance_service::RebalanceWaker;
 use super::registry::Registry;
 use super::scheduled::ScheduledExecutor;
 use crate::error::Result;
-use crate::protocol::body::{GetConsumerStatusBody, ResetOffsetBody};
+use crate::protocol::body::{ConsumeMessageDirectlyResult, GetConsumerStatusBody, ResetOffsetBody};
 use crate::protocol::header::{
-    GetConsumerRunningInfoRequestHeader, GetConsumerStatusRequestHeader, NotifyConsumerIdsChangedRequestHeader,
-    ResetOffsetRequestHeader,
+    ConsumeMessageDirectlyResultRequestHeader, GetConsumerRunningInfoRequestHeader, GetConsumerStatusRequestHeader,
+    NotifyConsumerIdsChangedRequestHeader, ResetOffsetRequestHeader,
 };
 use crate::protocol::{RemotingCommand, RequestCode, ResponseCode};
-use crate::remoting::{ConnectionHandle, RequestProcessor};
+use crate::remoting::{ConnectionHandle, RequestProcessor, unsupported};
 use std::sync::Arc;
 
 pub(crate) struct ServerRequests {
@@ -72,14 +72,51 @@ impl ServerRequests {
 
     fn running_info(&self, request: &RemotingCommand) -> Result<RemotingCommand> {
         let header: GetConsumerRunningInfoRequestHeader<'_> = request.header()?;
-        let info = self.registry.consumer(header.consumer_group).and_then(|consumer| consumer.running_info());
+        let consumer = self.registry.consumer(header.consumer_group);
+        let info = consumer.and_then(|consumer| consumer.running_info(header.jstack_enable));
         Ok(match info {
             Some(info) => RemotingCommand::response(ResponseCode::SUCCESS, None).with_body(info.encode()),
-            None => {
-                let remark = format!("group {} has no consumer in client {}", header.consumer_group, self.client_id);
-                RemotingCommand::response(ResponseCode::SYSTEM_ERROR, Some(remark))
-            }
+            None => self.no_consumer(header.consumer_group),
         })
+    }
+
+    /// The listener may take as long as it likes; the broker gives up after 10 s, and a later answer finds nobody.
+    fn consume_directly(
+        &self,
+        connection: &ConnectionHandle,
+        request: &RemotingCommand,
+    ) -> Result<Option<RemotingCommand>> {
+        let header: ConsumeMessageDirectlyResultRequestHeader<'_> = request.header()?;
+        let Some(consumer) = self.registry.consumer(header.consumer_group) else {
+            return Ok(Some(self.no_consumer(header.consumer_group)));
+        };
+        log::info!("a tool has group '{}' consume message {:?}", header.consumer_group, header.msg_id);
+        let answer = later(connection, request, |result: Result<ConsumeMessageDirectlyResult>| match result {
+            Ok(result) => RemotingCommand::response(ResponseCode::SUCCESS, None).with_body(result.encode()),
+            Err(error) => RemotingCommand::response(ResponseCode::SYSTEM_ERROR, Some(error.to_string())),
+        });
+        consumer.consume_directly(request.body.clone(), header.broker_name, Box::new(answer));
+        Ok(None)
+    }
+
+    fn no_consumer(&self, group: &str) -> RemotingCommand {
+        let remark = format!("group {group} has no consumer in client {}", self.client_id);
+        RemotingCommand::response(ResponseCode::SYSTEM_ERROR, Some(remark))
+    }
+}
+
+/// What sends the answer to `request` once there is a result.
+fn later<T, F: FnOnce(T) -> RemotingCommand + Send>(
+    connection: &ConnectionHandle,
+    request: &RemotingCommand,
+    answer: F,
+) -> impl FnOnce(T) + Send + use<T, F> {
+    let (connection, opaque, is_oneway) = (connection.clone(), request.opaque, request.is_oneway());
+    move |result| {
+        let answer = RemotingCommand { opaque, ..answer(result) };
+        if !is_oneway && let Err(error) = connection.send(answer) {
+            log::debug!("a late answer to {} was not sent: {error}", connection.peer_addr());
+        }
     }
 }
 
@@ -90,10 +127,8 @@ impl RequestProcessor for ServerRequests {
             RequestCode::RESET_CONSUMER_CLIENT_OFFSET => self.reset_offset(&request).map(|()| None),
             RequestCode::GET_CONSUMER_STATUS_FROM_CLIENT => self.consumer_status(&request).map(Some),
             RequestCode::GET_CONSUMER_RUNNING_INFO => self.running_info(&request).map(Some),
-            other => {
-                let remark = format!(" request type {} not supported", other.0);
-                Ok(Some(RemotingCommand::response(ResponseCode::REQUEST_CODE_NOT_SUPPORTED, Some(remark))))
-            }
+            RequestCode::CONSUME_MESSAGE_DIRECTLY => self.consume_directly(connection, &request),
+            other => Ok(Some(unsupported(other))),
         };
         answer.unwrap_or_else(|error| {
             log::warn!("a request of code {} from {} is not valid: {error}", request.code, connection.peer_addr());

@@ -223,6 +223,11 @@ impl MessageExt {
         message
     }
 
+    /// Says which queue it was taken from.
+    pub(crate) fn set_queue(&mut self, queue: MessageQueue) {
+        self.queue = Arc::new(queue);
+    }
+
     /// Shows another topic; the queue it was taken from stays.
     pub(crate) fn set_topic(&mut self, topic: Arc<str>) {
         self.topic = Some(topic);

@@ -5,8 +5,9 @@
 //! wakes; nothing is queued or locked for each message. Results are settled for many messages at a time.
 //! Source of the rules: `ConsumeMessageConcurrentlyService` (02-consumer section 9).
 
+use super::hooks::{ConsumeOutcome, ConsumeReturn, Observer};
 use super::send_back::{KEPT_FOR, Named, SendBack, Settled};
-use super::service::{Budget, ConsumeService, Counters, Counts, Ledger, Settling};
+use super::service::{Budget, ConsumeService, Ledger, Settling};
 use crate::consumer::event::EventListener;
 use crate::consumer::held::HeldQueue;
 use crate::consumer::listener::{ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently};
@@ -14,12 +15,14 @@ use crate::consumer::process_queue::Limits;
 use crate::error::Result;
 use crate::instance::ClientInstance;
 use crate::message::MessageExt;
+use crate::protocol::body::{ConsumeMessageDirectlyResult, ConsumeResult};
 use crate::thread::{JoinGuard, contain};
 use crate::time::Deadline;
 use crossbeam::channel::{Receiver, Sender, unbounded};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 /// A pulled list on its way through the workers.
 struct Batch {
@@ -55,6 +58,7 @@ pub(crate) struct Parts {
     pub(crate) instance: Arc<ClientInstance>,
     pub(crate) listener: Arc<dyn MessageListenerConcurrently>,
     pub(crate) send_back: SendBack,
+    pub(crate) observer: Arc<Observer>,
     pub(crate) events: Option<EventListener>,
     pub(crate) threads: usize,
     pub(crate) batch_size: usize,
@@ -72,7 +76,7 @@ impl ConcurrentConsumeService {
                 instance: parts.instance.clone(),
                 limits: parts.limits,
                 budget: Budget::new(parts.total_bytes),
-                counters: Counters::default(),
+                observer: parts.observer,
             },
             instance: parts.instance,
             send_back: parts.send_back,
@@ -103,8 +107,25 @@ impl ConsumeService for ConcurrentConsumeService {
         self.shared.ledger.budget.give_back(bytes);
     }
 
-    fn counts(&self) -> Counts {
-        self.shared.ledger.counters.read()
+    fn is_orderly(&self) -> bool {
+        false
+    }
+
+    fn threads(&self) -> usize {
+        self.workers.len()
+    }
+
+    fn consume_directly(&self, message: MessageExt) -> ConsumeMessageDirectlyResult {
+        let mut context = ConsumeConcurrentlyContext::new(message.message_queue().clone());
+        let began = Instant::now();
+        let status = contain(|| self.shared.listener.consume(std::slice::from_ref(&message), &mut context));
+        let (consume_result, remark) = match status {
+            Ok(status) if !context.is_failed(status, 0) => (ConsumeResult::Success, None),
+            Ok(_) => (ConsumeResult::Later, None),
+            Err(panic) => (ConsumeResult::ThrowException, Some(panic)),
+        };
+        let spent_time_mills = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+        ConsumeMessageDirectlyResult { order: false, auto_commit: true, consume_result, remark, spent_time_mills }
     }
 
     fn join(&self, deadline: Deadline) -> bool {
@@ -175,20 +196,33 @@ impl Shared {
             return;
         }
         context.reset();
-        let status = contain(|| self.listener.consume(messages, context)).unwrap_or_else(|panic| {
+        let observer = &self.ledger.observer;
+        observer.before(&held.queue, messages);
+        let began = Instant::now();
+        let answer = contain(|| self.listener.consume(messages, context));
+        let took = began.elapsed();
+        let has_panicked = answer.is_err();
+        let status = answer.unwrap_or_else(|panic| {
             log::error!("the listener panicked at {}; it counts as failed: {panic}", Named(&messages[0]));
             context.reset();
             ConsumeConcurrentlyStatus::ReconsumeLater
         });
+        let failed = (0..messages.len()).filter(|index| context.is_failed(status, *index)).count();
+        let returned = match failed {
+            _ if has_panicked => ConsumeReturn::Panicked,
+            0 => ConsumeReturn::Success,
+            _ => ConsumeReturn::Failed,
+        };
+        let outcome = ConsumeOutcome { returned, failed, took };
+        observer.after(&held.queue, messages, &outcome);
+        settling.count(messages.len(), &outcome);
         let mut kept = Vec::new();
         for (index, message) in messages.iter().enumerate() {
             if !context.is_failed(status, index) {
-                self.ledger.counters.consumed.fetch_add(1, Ordering::Relaxed);
                 settling.add(message);
                 continue;
             }
-            self.ledger.counters.failed.fetch_add(1, Ordering::Relaxed);
-            match self.send_back.settle(held, message, context.delay_level()) {
+            match self.send_back.settle(held, message, context.delay_level(index)) {
                 Settled::Elsewhere => settling.add(message),
                 Settled::Kept => {
                     let mut again = message.clone();

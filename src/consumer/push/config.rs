@@ -1,6 +1,7 @@
 //! Settings of a push consumer. Source of names, defaults and bounds: `DefaultMQPushConsumer` (02-consumer 1.5).
 
 use super::PushConsumer;
+use super::hooks::{ConsumeHook, Hooks};
 use crate::config::{ClientConfig, Item, builder_items, check_range};
 use crate::consumer::allocate::{AllocateAveragely, AllocateMessageQueueStrategy};
 use crate::consumer::event::{ConsumerEvent, EventListener, RebalanceListener};
@@ -8,11 +9,14 @@ use crate::consumer::listener::MessageListenerConcurrently;
 use crate::consumer::rebalance::start_offset::ConsumeFromWhere;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::topic;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
+
+pub(crate) type UserInfo = Arc<dyn Fn() -> BTreeMap<String, String> + Send + Sync>;
 
 pub(crate) struct PushConsumerConfig {
     pub(crate) client: ClientConfig,
@@ -23,6 +27,8 @@ pub(crate) struct PushConsumerConfig {
     pub(crate) listener: Option<Arc<dyn MessageListenerConcurrently>>,
     pub(crate) rebalance_listener: Option<Arc<dyn RebalanceListener>>,
     pub(crate) events: Option<EventListener>,
+    pub(crate) hooks: Hooks,
+    pub(crate) user_info: Option<UserInfo>,
     pub(crate) consume_threads: usize,
     pub(crate) consume_batch_size: usize,
     pub(crate) consume_max_span: u32,
@@ -133,6 +139,8 @@ impl PushConsumerBuilder {
             listener: None,
             rebalance_listener: None,
             events: None,
+            hooks: Hooks::default(),
+            user_info: None,
             consume_threads: 20,
             consume_batch_size: 1,
             consume_max_span: 2000,
@@ -189,6 +197,19 @@ impl PushConsumerBuilder {
     /// Hears of problems; see [`ConsumerEvent`]. Called on service threads: return soon.
     pub fn event_listener(mut self, listener: impl Fn(&ConsumerEvent) + Send + Sync + 'static) -> Self {
         self.config.events = Some(Arc::new(listener));
+        self
+    }
+
+    /// Hears of each call of the listener; may be given more than once.
+    pub fn consume_hook(mut self, hook: impl ConsumeHook) -> Self {
+        self.config.hooks.add(hook);
+        self
+    }
+
+    /// What the consumer tells about itself, beside its own figures, when an administrator asks for its running info
+    /// (`mqadmin consumerStatus`). Called on a thread of the crate at each question: return soon.
+    pub fn user_info(mut self, info: impl Fn() -> BTreeMap<String, String> + Send + Sync + 'static) -> Self {
+        self.config.user_info = Some(Arc::new(info));
         self
     }
 

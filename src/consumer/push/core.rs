@@ -1,6 +1,8 @@
 //! The running push consumer, as its instance and its service threads see it.
 
 use super::config::PushConsumerConfig;
+use super::direct::DirectThreads;
+use super::hooks::Observer;
 use super::service::ConsumeService;
 use super::watch::GroupWatch;
 use crate::consumer::event::ConsumerEvent;
@@ -11,7 +13,7 @@ use crate::consumer::process_queue::Limits;
 use crate::consumer::rebalance::Rebalancer;
 use crate::consumer::rebalance::start_offset::ConsumeFromWhere as StartAt;
 use crate::instance::ClientInstance;
-use crate::instance::role::{ConsumerRole, PullTicket, Round};
+use crate::instance::role::{ConsumerRole, DirectAnswer, PullTicket, Round};
 use crate::message::MessageQueue;
 use crate::protocol::SubscriptionData;
 use crate::protocol::body::ConsumerRunningInfo;
@@ -19,6 +21,7 @@ use crate::protocol::body::{ConsumeFromWhere, ConsumeType, ConsumerData, Message
 use crate::sync::{Mutex, RwLock};
 use crate::thread::contain;
 use crate::time::Deadline;
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -34,6 +37,8 @@ pub(super) struct Core {
     pub(super) held: HeldTable,
     pub(super) limits: Limits,
     pub(super) service: Box<dyn ConsumeService>,
+    pub(super) observer: Arc<Observer>,
+    pub(super) direct: DirectThreads,
     pub(super) started: SystemTime,
     /// Set by the stop: no pull, round or new ownership begins any more.
     pub(super) stopping: AtomicBool,
@@ -118,6 +123,7 @@ impl ConsumerRole for Core {
     }
 
     fn persist_offsets(&self, deadline: Deadline) {
+        self.observer.stats.sample();
         let _one_at_a_time = self.storing.lock();
         offset::store(&self.instance, &self.group, &self.held.all(), deadline);
     }
@@ -138,8 +144,12 @@ impl ConsumerRole for Core {
         }
     }
 
-    fn running_info(&self) -> Option<ConsumerRunningInfo> {
-        Some(self.describe())
+    fn running_info(&self, with_threads: bool) -> Option<ConsumerRunningInfo> {
+        Some(self.describe(with_threads))
+    }
+
+    fn consume_directly(&self, record: Bytes, broker_name: Option<&str>, answer: DirectAnswer) {
+        self.direct(record, broker_name, answer);
     }
 
     fn consume_offsets(&self, topic: &str) -> Vec<(MessageQueue, i64)> {

@@ -8,14 +8,19 @@ mod concurrent;
 mod config;
 mod core;
 mod describe;
+mod direct;
+mod hooks;
 mod membership;
 mod puller;
 mod send_back;
 mod service;
+mod stats;
 mod stop;
 mod watch;
 
 pub use config::PushConsumerBuilder;
+pub use hooks::{ConsumeCall, ConsumeHook, ConsumeOutcome, ConsumeReturn};
+pub use stats::{ConsumerStats, Rates, TopicStats};
 pub use stop::ShutdownReport;
 
 use crate::consumer::health::{Health, Problems};
@@ -34,6 +39,8 @@ use concurrent::{ConcurrentConsumeService, Parts};
 use config::PushConsumerConfig;
 use core::Core;
 use crossbeam::channel::unbounded;
+use direct::DirectThreads;
+use hooks::Observer;
 use send_back::SendBack;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -115,17 +122,20 @@ impl PushConsumer {
             bytes: config.queue_bytes(),
             span: i64::from(config.consume_max_span),
         };
+        let observer = Arc::new(Observer::new(group.clone(), config.hooks.clone()));
         let Some(listener) = config.listener.clone() else { unreachable!("checked before the start") };
         let service = Box::new(ConcurrentConsumeService::start(Parts {
             instance: instance.clone(),
             listener,
             send_back: SendBack::new(instance.clone(), group.clone(), config.reconsume_limit()),
+            observer: observer.clone(),
             events: config.events.clone(),
             threads: config.consume_threads,
             batch_size: config.consume_batch_size,
             limits,
             total_bytes: config.total_bytes(),
         })?);
+        let direct = DirectThreads::new()?;
         let rebalancer = Rebalancer::new(group.clone(), instance.client_id().clone(), config.strategy.clone());
         Ok(Arc::new_cyclic(|me| Core {
             me: me.clone(),
@@ -136,6 +146,8 @@ impl PushConsumer {
             subscriptions: RwLock::new(Rank::Leaf, subscriptions),
             limits,
             service,
+            observer,
+            direct,
             started: SystemTime::now(),
             stopping: AtomicBool::new(false),
             rebalancer: Mutex::new(Rank::Round, rebalancer),
@@ -169,12 +181,17 @@ impl PushConsumer {
 
     /// Messages handled successfully since the start.
     pub fn consumed(&self) -> u64 {
-        self.core.service.counts().consumed
+        self.core.observer.stats.counts().0
     }
 
     /// Messages that the listener failed since the start, each time counted.
     pub fn failed(&self) -> u64 {
-        self.core.service.counts().failed
+        self.core.observer.stats.counts().1
+    }
+
+    /// What was pulled and consumed since the start, by topic, with the rates of the last minute. Makes no request.
+    pub fn stats(&self) -> ConsumerStats {
+        self.core.stats()
     }
 
     /// Asks the brokers how many messages of each queue held are not consumed yet; in order.

@@ -127,6 +127,9 @@ impl Core {
             messages.into_iter().zip(taken).filter_map(|(message, taken)| taken.then_some(message)).collect()
         };
         let led_nowhere = pull::pause_after(held, !messages.is_empty() || next > asked, took);
+        if !messages.is_empty() {
+            self.observer.stats.of(held.queue.shared_topic()).pulled(messages.len(), took);
+        }
         self.service.submit(held.clone(), messages);
         let interval = (!self.config.pull_interval.is_zero()).then_some(self.config.pull_interval);
         self.submit_after(held, pause.or(led_nowhere).or(interval));
@@ -137,13 +140,18 @@ impl Core {
     fn prepare(&self, held: &HeldQueue, messages: &mut Vec<MessageExt>) {
         pull::keep_matching(self.subscription(held.queue.topic()).as_deref(), messages);
         if held.queue.topic() == &*self.retry_topic {
-            let subscriptions = self.subscriptions.read();
-            for message in messages {
-                if let Some(topic) = message.property(properties::RETRY_TOPIC) {
-                    let known = subscriptions.get_key_value(topic).map(|(known, _)| known.clone());
-                    let topic = known.unwrap_or_else(|| Arc::from(topic));
-                    message.set_topic(topic);
-                }
+            self.restore_topics(messages);
+        }
+    }
+
+    /// For messages of the retry topic.
+    pub(super) fn restore_topics(&self, messages: &mut [MessageExt]) {
+        let subscriptions = self.subscriptions.read();
+        for message in messages {
+            if let Some(topic) = message.property(properties::RETRY_TOPIC) {
+                let known = subscriptions.get_key_value(topic).map(|(known, _)| known.clone());
+                let topic = known.unwrap_or_else(|| Arc::from(topic));
+                message.set_topic(topic);
             }
         }
     }

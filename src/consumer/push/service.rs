@@ -3,10 +3,13 @@
 //! Pulling, membership, the stop and the tools know this seam only, so that consuming in parallel and in order are two
 //! services that can be exchanged.
 
+use super::hooks::{ConsumeOutcome, Observer};
+use super::stats::Tally;
 use crate::consumer::held::HeldQueue;
 use crate::consumer::process_queue::Limits;
 use crate::instance::ClientInstance;
 use crate::message::MessageExt;
+use crate::protocol::body::ConsumeMessageDirectlyResult;
 use crate::time::Deadline;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,30 +26,20 @@ pub(crate) trait ConsumeService: Send + Sync {
     fn has_room(&self) -> bool;
     /// An ownership ended: what it cached and nobody will finish, `bytes` of it, no longer counts.
     fn forget(&self, held: &HeldQueue, bytes: u64);
-    fn counts(&self) -> Counts;
+    /// Whether the listener is called in order.
+    fn is_orderly(&self) -> bool;
+    /// How many worker threads there are.
+    fn threads(&self) -> usize;
+    /// What each worker is doing, one line each, for `jstack` of the running info; those that wait for work are left out.
+    fn activities(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// A tool wants the listener to handle this message now. It runs here, on the calling thread, beside whatever the
+    /// workers do; nothing is stored or sent back (02-consumer 9.6).
+    fn consume_directly(&self, message: MessageExt) -> ConsumeMessageDirectlyResult;
     /// Ends the workers, after all queues were given up; `false` when a listener had not returned by the deadline. Its
     /// thread ends when it does.
     fn join(&self, deadline: Deadline) -> bool;
-}
-
-/// How many messages went which way since the start.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Counts {
-    pub(crate) consumed: u64,
-    pub(crate) failed: u64,
-}
-
-/// The same while it is counted.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) consumed: AtomicU64,
-    pub(crate) failed: AtomicU64,
-}
-
-impl Counters {
-    pub(crate) fn read(&self) -> Counts {
-        Counts { consumed: self.consumed.load(Ordering::Relaxed), failed: self.failed.load(Ordering::Relaxed) }
-    }
 }
 
 /// Bytes cached by the whole consumer.
@@ -83,13 +76,16 @@ pub(crate) struct Ledger {
     pub(crate) instance: Arc<ClientInstance>,
     pub(crate) limits: Limits,
     pub(crate) budget: Budget,
-    pub(crate) counters: Counters,
+    pub(crate) observer: Arc<Observer>,
 }
 
 impl Ledger {
     /// Tells the process queue what is finished, and wakes the pull that waited for room.
     pub(crate) fn settle(&self, held: &Arc<HeldQueue>, settling: &mut Settling) {
         settling.since = None;
+        if settling.tally.calls > 0 {
+            self.observer.stats.of(held.queue.shared_topic()).add(&mut settling.tally);
+        }
         if settling.offsets.is_empty() {
             return;
         }
@@ -106,16 +102,25 @@ impl Ledger {
     }
 }
 
-/// Offsets that one worker finished and has not settled.
+/// What one worker finished and has not settled.
 #[derive(Default)]
 pub(crate) struct Settling {
     offsets: Vec<i64>,
+    tally: Tally,
     since: Option<Instant>,
 }
 
 impl Settling {
     pub(crate) fn add(&mut self, message: &MessageExt) {
         self.offsets.push(message.queue_offset());
+    }
+
+    /// Counts a call of the listener with `messages`.
+    pub(crate) fn count(&mut self, messages: usize, outcome: &ConsumeOutcome) {
+        self.tally.calls += 1;
+        self.tally.took += outcome.took;
+        self.tally.failed += outcome.failed as u64;
+        self.tally.consumed += messages.saturating_sub(outcome.failed) as u64;
     }
 
     pub(crate) fn is_due(&mut self) -> bool {

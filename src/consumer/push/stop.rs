@@ -75,7 +75,7 @@ impl Stop {
     }
 
     pub(super) fn under_way(&self) -> ShutdownReport {
-        ShutdownReport { consumed: self.core.service.counts().consumed, unfinished: 1, ..Default::default() }
+        ShutdownReport { consumed: self.core.observer.stats.counts().0, unfinished: 1, ..Default::default() }
     }
 
     pub(super) fn run(&self, timeout: Duration) -> ShutdownReport {
@@ -116,8 +116,10 @@ impl Stop {
             core.abandon(&held);
         }
         core.instance.remove_consumer(&core.group, Deadline::after(LAST_REQUESTS));
-        report.consumed = core.service.counts().consumed;
-        report.threads_ended = core.service.join(deadline.max(Deadline::after(LAST_STEPS)));
+        report.consumed = core.observer.stats.counts().0;
+        let deadline = deadline.max(Deadline::after(LAST_STEPS));
+        let workers_ended = core.service.join(deadline);
+        report.threads_ended = core.direct.join(deadline) && workers_ended;
         instance::release(&core.instance);
         if !report.is_clean() {
             log::warn!("group '{}' stopped and left something behind: {report:?}", core.group);

@@ -191,8 +191,7 @@ impl Rebalancer {
             }
         }
         view.not_listed();
-        let no_broker =
-            || Error::new(ErrorKind::NoRoute, format!("the route of topic '{topic}' names no broker"));
+        let no_broker = || Error::new(ErrorKind::NoRoute, format!("the route of topic '{topic}' names no broker"));
         Err(failure.unwrap_or_else(no_broker).context(format!("asking for the members of group '{}'", self.group)))
     }
 
