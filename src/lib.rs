@@ -108,12 +108,14 @@ pub use crate::consumer::held::QueuePhase;
 pub use crate::consumer::listener::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently,
 };
+pub use crate::consumer::message_model::MessageModel;
 pub use crate::consumer::push::{
     ConsumeCall, ConsumeHook, ConsumeOutcome, ConsumeReturn, ConsumerStats, PushConsumer, PushConsumerBuilder, Rates,
     ShutdownReport, TopicStats,
 };
 pub use crate::consumer::queue_state::QueueState;
 pub use crate::consumer::rebalance::start_offset::ConsumeFromWhere;
+pub use crate::consumer::selector::MessageSelector;
 pub use crate::embedded::{EmbeddedCluster, EmbeddedClusterBuilder, WhenFull};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::message::{BodyError, Message, MessageExt, MessageQueue};

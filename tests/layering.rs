@@ -25,6 +25,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// The same inside `consumer/`.
 const CONSUMER_ARROWS: &[(&str, &[&str])] = &[
     ("listener", &[]),
+    ("selector", &[]),
+    ("message_model", &[]),
     ("event", &[]),
     ("process_queue", &[]),
     ("allocate", &[]),
@@ -38,6 +40,8 @@ const CONSUMER_ARROWS: &[(&str, &[&str])] = &[
         "push",
         &[
             "listener",
+            "selector",
+            "message_model",
             "event",
             "process_queue",
             "allocate",

@@ -1,6 +1,8 @@
 //! The scenarios on a real name server and broker, beside the official Java client. `tests/real_broker/run.sh` starts both and
 //! runs this; without it every test says that it is skipped.
 
+#[path = "scenarios/filters.rs"]
+mod filters;
 #[path = "real_broker/java_peer.rs"]
 mod java_peer;
 #[path = "scenarios/mixed.rs"]
@@ -37,6 +39,20 @@ fn one_of_ours_joins_a_group_of_java_members() {
 fn java_members_and_ours_share_queues_by_each_of_the_six_strategies() {
     if let Some(target) = RealTarget::from_environment() {
         strategies::all(&target);
+    }
+}
+
+#[test]
+fn an_sql92_condition_delivers_just_what_fulfils_it() {
+    if let Some(target) = RealTarget::from_environment() {
+        filters::sql92(&target);
+    }
+}
+
+#[test]
+fn an_sql92_condition_that_does_not_parse_ends_the_start() {
+    if let Some(target) = RealTarget::from_environment() {
+        filters::refused_condition(&target);
     }
 }
 

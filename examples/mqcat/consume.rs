@@ -121,8 +121,8 @@ fn wait(options: &ConsumeOptions, signals: &Receiver<i32>, wishes: &Receiver<Wis
 
 fn builder(options: &ConsumeOptions, printer: &Arc<Printer>) -> Result<PushConsumerBuilder, Failure> {
     let mut builder = PushConsumer::builder(&options.group).name_servers(options.name_servers.as_str());
-    for (topic, expression) in &options.subscriptions {
-        builder = builder.subscribe(topic.as_str(), expression);
+    for (topic, selector) in &options.subscriptions {
+        builder = builder.subscribe(topic.as_str(), selector.clone());
     }
     for (option, key, value) in &options.items {
         builder = builder.set(key, value).map_err(|error| Failure::option(option, error))?;

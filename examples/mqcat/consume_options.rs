@@ -6,7 +6,7 @@ use crate::options::{millis, name_servers, number, pair, required, seconds, text
 use crate::output::Output;
 use crate::strategy::Settings;
 use lexopt::prelude::*;
-use rocketmq_sync::ConsumeFromWhere;
+use rocketmq_sync::{ConsumeFromWhere, MessageSelector};
 use std::time::Duration;
 
 pub const HELP: &str = "\
@@ -16,11 +16,13 @@ Joins a consumer group and prints each message; a message counts as consumed onc
 
   --namesrv ADDR[;ADDR...]    name servers (default: the environment variable NAMESRV_ADDR)
   --group NAME                consumer group; required
-  --topic NAME[=EXPR]         subscription, repeatable; EXPR is a tag expression such as 'a || b' (default: *)
+  --topic NAME[=EXPR]         subscription, repeatable; EXPR is a tag expression such as 'a || b' (default: *),
+                              or sql: and an SQL92 condition over properties
   --from WHERE                where a group without a stored offset begins: first, last (default), or
                               timestamp:YYYYMMDDHHMMSS (UTC)
   --mode MODE                 concurrent (default); orderly and by-key: not yet
-  --model MODEL               clustering (default); broadcasting: not yet
+  --model MODEL               clustering (default) or broadcasting; the latter keeps offsets in files under
+                              --set offset_store_dir=FOLDER (default: .rocketmq_offsets in the home directory)
   --strategy NAME             allocation strategy: AVG (default), AVG_BY_CIRCLE, CONSISTENT_HASH, BALANCED_STICKY;
                               MACHINE_ROOM with --set rooms=ROOM[;ROOM...]; CONFIG with
                               --set config_queues=TOPIC:BROKER:ID[,...]; MACHINE_ROOM_NEARBY-INNER, where the room of a
@@ -44,12 +46,13 @@ Joins a consumer group and prints each message; a message counts as consumed onc
 
 /// Options that are items of the library's builder under another name. A number of milliseconds goes as it is: that is
 /// how the library reads a duration without a unit.
-const ITEMS: [(&str, &str); 9] = [
+const ITEMS: [(&str, &str); 10] = [
     ("threads", "consume_threads"),
     ("batch", "consume_batch_size"),
     ("client-id-suffix", "unit_name"),
     ("instance", "instance_name"),
     ("max-reconsume", "max_reconsume_times"),
+    ("model", "message_model"),
     ("rebalance-ms", "rebalance_interval"),
     ("heartbeat-ms", "heartbeat_interval"),
     ("route-ms", "route_interval"),
@@ -63,8 +66,7 @@ const DEFAULT_THREADS: u64 = 20;
 pub struct ConsumeOptions {
     pub name_servers: String,
     pub group: String,
-    /// Topic and tag expression.
-    pub subscriptions: Vec<(String, String)>,
+    pub subscriptions: Vec<(String, MessageSelector)>,
     pub from: ConsumeFromWhere,
     pub strategy: String,
     pub settings: Settings,
@@ -100,7 +102,6 @@ pub fn parse(parser: &mut lexopt::Parser) -> Result<Option<ConsumeOptions>, Fail
             Long("topic") => subscriptions.push(subscription(&text(parser, "topic")?)?),
             Long("from") => from = where_to_begin(&text(parser, "from")?)?,
             Long("mode") => known(parser, "mode", "concurrent", &["orderly", "by-key"])?,
-            Long("model") => known(parser, "model", "clustering", &["broadcasting"])?,
             Long("strategy") => strategy = text(parser, "strategy")?,
             Long("set") => {
                 let (key, value) = pair(parser, "set")?;
@@ -154,15 +155,13 @@ pub fn parse(parser: &mut lexopt::Parser) -> Result<Option<ConsumeOptions>, Fail
     }))
 }
 
-fn subscription(value: &str) -> Result<(String, String), Failure> {
+fn subscription(value: &str) -> Result<(String, MessageSelector), Failure> {
     let (topic, expression) = value.split_once('=').unwrap_or((value, "*"));
     if topic.is_empty() {
         return Err(Failure::option("topic", format!("{value:?} names no topic")));
     }
-    if expression.starts_with("sql:") {
-        return Err(Failure::NotYet(format!("--topic {topic}: filters written in SQL92")));
-    }
-    Ok((topic.to_owned(), expression.to_owned()))
+    let selector = expression.strip_prefix("sql:").map_or_else(|| expression.into(), MessageSelector::sql92);
+    Ok((topic.to_owned(), selector))
 }
 
 fn where_to_begin(value: &str) -> Result<ConsumeFromWhere, Failure> {

@@ -3,7 +3,7 @@
 use super::Api;
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::RequestCode;
-use crate::protocol::body::{ConsumerConnection, ConsumerRunningInfo};
+use crate::protocol::body::{CheckClientRequestBody, ConsumerConnection, ConsumerRunningInfo};
 use crate::protocol::header::{
     GetConsumerConnectionListRequestHeader, GetConsumerListByGroupRequestHeader, GetConsumerRunningInfoRequestHeader,
     UnregisterClientRequestHeader,
@@ -28,6 +28,18 @@ impl Api {
         done: impl FnOnce(Result<()>) + Send + 'static,
     ) {
         let request = self.bare_request(RequestCode::HEART_BEAT).with_body(body);
+        self.call_async(address, request, timeout, move |answer| done(answer.map(|_| ())));
+    }
+
+    /// `CHECK_CLIENT_CONFIG`: whether the broker takes the filter.
+    pub(crate) fn check_client(
+        &self,
+        address: &Arc<str>,
+        body: &CheckClientRequestBody,
+        timeout: Duration,
+        done: impl FnOnce(Result<()>) + Send + 'static,
+    ) {
+        let request = self.bare_request(RequestCode::CHECK_CLIENT_CONFIG).with_body(body.encode());
         self.call_async(address, request, timeout, move |answer| done(answer.map(|_| ())));
     }
 

@@ -47,9 +47,13 @@ pub(crate) enum PullFailure {
 /// Classifies a failed pull.
 pub(crate) fn pull_failure(error: &Error) -> PullFailure {
     match error.response_code().map(ResponseCode) {
-        Some(ResponseCode::SUBSCRIPTION_NOT_EXIST | ResponseCode::SUBSCRIPTION_NOT_LATEST) => {
-            PullFailure::NotRegistered
-        }
+        // The last two are the same of an SQL92 filter, which a broker compiles when it hears a heartbeat.
+        Some(
+            ResponseCode::SUBSCRIPTION_NOT_EXIST
+            | ResponseCode::SUBSCRIPTION_NOT_LATEST
+            | ResponseCode::FILTER_DATA_NOT_EXIST
+            | ResponseCode::FILTER_DATA_NOT_LATEST,
+        ) => PullFailure::NotRegistered,
         Some(ResponseCode::FLOW_CONTROL) => PullFailure::FlowControl,
         Some(ResponseCode::TOPIC_NOT_EXIST) => PullFailure::Unreachable,
         Some(_) => PullFailure::Other,

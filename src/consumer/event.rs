@@ -109,6 +109,32 @@ pub enum ConsumerEvent {
         /// The topic.
         topic: Arc<str>,
     },
+    /// The offset file of a broadcasting consumer was damaged when it was read. Offsets come from its predecessor, or
+    /// where that is damaged too, from `consume_from`. Damaged files are kept aside.
+    OffsetFileDamaged {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The offset file of a broadcasting consumer cannot be written: consumption goes on, and after a restart what was
+    /// not written comes again.
+    OffsetFileUnwritable {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// A broadcasting consumer has failed a message for the last time and passes it over: in this model there is no
+    /// retry topic and no dead-letter topic.
+    MessageDropped {
+        /// The queue.
+        queue: MessageQueue,
+        /// Its offset in the queue.
+        offset: i64,
+        /// How often it was delivered.
+        deliveries: i32,
+    },
 }
 
 impl ConsumerEvent {
@@ -122,6 +148,9 @@ impl ConsumerEvent {
             Self::DuplicateClientId { .. } => "duplicate_client_id",
             Self::MoreMembersThanQueues { .. } => "more_members_than_queues",
             Self::TopicWithoutRoute { .. } => "topic_without_route",
+            Self::OffsetFileDamaged { .. } => "offset_file_damaged",
+            Self::OffsetFileUnwritable { .. } => "offset_file_unwritable",
+            Self::MessageDropped { .. } => "message_dropped",
         }
     }
 }
@@ -134,6 +163,7 @@ impl ConsumerEvent {
             | Self::MoreMembersThanQueues { topic, .. }
             | Self::TopicWithoutRoute { topic } => Some(topic),
             Self::DuplicateClientId { client_id, .. } => Some(client_id),
+            Self::OffsetFileUnwritable { path, .. } => Some(path),
             _ => None,
         }
     }
@@ -169,6 +199,16 @@ impl fmt::Display for ConsumerEvent {
             ),
             Self::TopicWithoutRoute { topic } => {
                 write!(f, "the name servers know no route of topic '{topic}'; create it, or wait for its brokers")
+            }
+            Self::OffsetFileDamaged { path, reason } => {
+                write!(f, "the offset file {path} was damaged, what is left of it counts: {reason}")
+            }
+            Self::OffsetFileUnwritable { path, reason } => write!(
+                f,
+                "the offset file {path} cannot be written, a restart would repeat messages: {reason}; see to its folder"
+            ),
+            Self::MessageDropped { queue, offset, deliveries } => {
+                write!(f, "message {offset} of {queue} failed in {deliveries} deliveries and was passed over")
             }
         }
     }

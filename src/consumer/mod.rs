@@ -5,12 +5,14 @@ pub(crate) mod event;
 pub(crate) mod health;
 pub(crate) mod held;
 pub(crate) mod listener;
+pub(crate) mod message_model;
 pub(crate) mod offset;
 pub(crate) mod process_queue;
 pub(crate) mod pull;
 pub(crate) mod push;
 pub(crate) mod queue_state;
 pub(crate) mod rebalance;
+pub(crate) mod selector;
 
 #[cfg(test)]
 mod simulation_tests;

@@ -3,7 +3,7 @@
 use super::ClientInstance;
 use crate::base::{net, rng};
 use crate::config::ClientConfig;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::sync::{Mutex, Rank};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +21,13 @@ pub(crate) fn acquire(config: &ClientConfig) -> Result<Arc<ClientInstance>> {
     let mut instances = INSTANCES.lock();
     let instances = instances.get_or_insert_default();
     if let Some(entry) = instances.get_mut(&client_id) {
+        // What the first client was told counts for all: that must not be another cluster.
+        let known = entry.instance.name_servers();
+        if *known != *config.name_server_list()? {
+            let text =
+                format!("client id '{client_id}' is in use with name servers {known:?}; give another instance_name");
+            return Err(Error::new(ErrorKind::State, text));
+        }
         entry.users += 1;
         return Ok(entry.instance.clone());
     }

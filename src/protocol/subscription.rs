@@ -66,6 +66,23 @@ impl SubscriptionData {
         Ok(subscription)
     }
 
+    /// A condition in SQL-92 over properties. Whether it is legal only brokers know.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for an empty one.
+    pub fn sql92(topic: &str, expression: &str, sub_version: i64) -> Result<Self> {
+        if expression.trim().is_empty() {
+            return Err(Error::new(ErrorKind::Config, format!("the SQL92 expression for topic '{topic}' is empty")));
+        }
+        Ok(Self {
+            topic: topic.into(),
+            sub_string: expression.into(),
+            expression_type: Self::SQL92.into(),
+            sub_version,
+            ..Self::default()
+        })
+    }
+
     /// Whether a message with this tag belongs to the subscription. Messages that brokers sent for it must be checked:
     /// brokers compare hashes, which collide. Only tags are: with `*` and SQL everything that came is wanted.
     pub fn matches_tag(&self, tag: Option<&str>) -> bool {

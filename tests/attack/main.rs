@@ -5,6 +5,7 @@ mod fields_commit;
 mod fields_membership;
 mod fields_pull;
 mod fields_retry;
+mod filters;
 mod hostile_frames;
 mod hostile_messages;
 mod misuse;

@@ -1,11 +1,14 @@
 //! The push consumer on the embedded cluster.
 
+mod broadcast;
 mod delivery;
 mod direct;
+mod filters;
 mod hooks;
 mod membership;
 mod problems;
 mod recovery;
 mod stopping;
+mod subscriptions;
 mod support;
 mod tool;

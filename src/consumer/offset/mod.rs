@@ -1,17 +1,64 @@
-//! Storing progress at the brokers. What to store is derived from the queues held; nothing is kept here.
+//! Progress of the queues held: where it is read from and stored to.
 //!
-//! Updates go out together and are answered, so progress counts as stored when the broker said so. Source of the
-//! requests: `RemoteBrokerOffsetStore` (02-consumer 12.2).
+//! What to store is derived from the queues; nothing of it is kept here. [`OffsetStore`] is the one place that knows
+//! whether brokers keep it (clustering) or a file (broadcasting).
+
+mod brokers;
+mod local_file;
+
+pub(crate) use brokers::BrokerOffsets;
+pub(crate) use local_file::LocalFile;
 
 use super::held::{HeldQueue, QueuePhase};
-use crate::instance::ClientInstance;
+use crate::api::StoredOffset;
+use crate::error::Result;
+use crate::message::MessageQueue;
 use crate::time::Deadline;
-use crossbeam::channel::unbounded;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One update may take no longer than this, whatever the deadline of the whole is.
-const STORE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Where a consumer's progress is kept.
+pub(crate) enum OffsetStore {
+    Brokers(BrokerOffsets),
+    LocalFile(LocalFile),
+}
+
+impl OffsetStore {
+    /// What is stored of a queue; `done` runs on a call thread or here, exactly once.
+    pub(crate) fn read(
+        &self,
+        queue: &MessageQueue,
+        timeout: Duration,
+        done: impl FnOnce(Result<StoredOffset>) + Send + 'static,
+    ) {
+        match self {
+            Self::Brokers(brokers) => brokers.read(queue, timeout, done),
+            Self::LocalFile(file) => done(Ok(file.read(queue).map_or(StoredOffset::Absent, StoredOffset::Value))),
+        }
+    }
+
+    /// Stores the offsets of these queues, except those that are stored already, and waits until that is done. The
+    /// caller sees to it that it runs once at a time, so that an older offset cannot overtake a newer one.
+    pub(crate) fn store(&self, queues: &[Arc<HeldQueue>], deadline: Deadline) -> Stored {
+        match self {
+            Self::Brokers(brokers) => brokers.store(queues, deadline),
+            Self::LocalFile(file) => file.store(queues),
+        }
+    }
+
+    /// Whether pulls carry the offset to the broker.
+    pub(crate) fn travels_with_pulls(&self) -> bool {
+        matches!(self, Self::Brokers(_))
+    }
+
+    /// The file, when it is one.
+    pub(crate) fn file(&self) -> Option<&LocalFile> {
+        match self {
+            Self::Brokers(_) => None,
+            Self::LocalFile(file) => Some(file),
+        }
+    }
+}
 
 /// How a round of storing ended.
 #[derive(Default)]
@@ -60,56 +107,6 @@ pub(crate) fn confirm(held: &HeldQueue, offset: i64) {
 /// offset 0: what it confirmed is sent once more.
 pub(crate) fn doubt(held: &HeldQueue) {
     held.with_progress(|progress| progress.is_doubtful = true);
-}
-
-/// Stores the offsets of these queues, except those the broker has already, and waits for the answers.
-pub(crate) fn store(instance: &ClientInstance, group: &str, queues: &[Arc<HeldQueue>], deadline: Deadline) -> Stored {
-    let (done, answers) = unbounded();
-    let mut result = Stored::default();
-    let mut sent = 0;
-    for held in queues {
-        let offset = match due(held) {
-            Due::Nothing => continue,
-            Due::Stored => {
-                result.stored.push(held.clone());
-                continue;
-            }
-            Due::Send(offset) => offset,
-        };
-        // The master is the memory of the group; one that is away gets the offset when it is back (field report 31).
-        let master = match instance.master(held.queue.broker_name()) {
-            Ok(master) => master,
-            Err(error) => {
-                log::debug!("offset {offset} of {} is not stored yet: {error}", held.queue);
-                result.failed.push(held.clone());
-                continue;
-            }
-        };
-        let timeout = deadline.capped(STORE_TIMEOUT).remaining();
-        let (done, answered) = (done.clone(), held.clone());
-        sent += 1;
-        instance.api().store_offset(&master, group, &held.queue, offset, timeout, move |answer| {
-            if answer.is_ok() {
-                confirm(&answered, offset);
-            }
-            let _ = done.send((answered, offset, answer));
-        });
-    }
-    for _ in 0..sent {
-        // Each call has its own time-out, so each one answers.
-        let Ok((held, offset, answer)) = answers.recv() else { break };
-        match answer {
-            Ok(()) => result.stored.push(held),
-            Err(error) => {
-                log::warn!(
-                    "storing offset {offset} of {} for group '{group}' failed; it is tried again: {error}",
-                    held.queue
-                );
-                result.failed.push(held);
-            }
-        }
-    }
-    result
 }
 
 #[cfg(test)]

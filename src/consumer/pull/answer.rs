@@ -50,7 +50,15 @@ pub(crate) fn found(held: &HeldQueue, asked: i64, answer: &PullResult, max_infla
         let again_at = damage.last_good_offset.map_or(asked, |last| last.saturating_add(1));
         unreadable = given_up(held, again_at, damage);
         if unreadable.is_some() {
-            next = next.max(again_at.saturating_add(1));
+            let behind = again_at.saturating_add(1);
+            // What lies behind this place was read only if it is the only bad one, in a stream that goes on: else it
+            // has its own three tries.
+            if damage.kind == DamageKind::BadMessage && damage.places == 1 {
+                next = next.max(behind);
+            } else {
+                decoded.messages.truncate(damage.messages_before);
+                next = behind;
+            }
         } else {
             decoded.messages.truncate(damage.messages_before);
             next = again_at;

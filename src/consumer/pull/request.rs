@@ -47,9 +47,12 @@ pub(crate) fn send(
     };
     // Only a master may store the offset that travels with a pull (field report 33).
     let commit = held.carried_commit().filter(|_| terms.carries_commit && target.is_master);
+    let by_class = subscription.class_filter_mode;
+    let carries_subscription = terms.carries_subscription && !by_class;
     let flag = pull_flag::SUSPEND
         | if commit.is_some() { pull_flag::COMMIT_OFFSET } else { 0 }
-        | if terms.carries_subscription { pull_flag::SUBSCRIPTION } else { 0 };
+        | if carries_subscription { pull_flag::SUBSCRIPTION } else { 0 }
+        | if by_class { pull_flag::CLASS_FILTER } else { 0 };
     let header = PullMessageRequestHeader {
         consumer_group: group,
         topic: held.queue.topic(),
@@ -59,7 +62,7 @@ pub(crate) fn send(
         sys_flag: flag,
         commit_offset: commit.unwrap_or(0),
         suspend_timeout_millis: i64::try_from(terms.suspend.as_millis()).unwrap_or(i64::MAX),
-        subscription: terms.carries_subscription.then_some(&*subscription.sub_string),
+        subscription: carries_subscription.then_some(&*subscription.sub_string),
         sub_version: subscription.sub_version,
         expression_type: Some(&subscription.expression_type),
         max_msg_bytes: Some(terms.batch_bytes),

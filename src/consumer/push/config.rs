@@ -6,11 +6,14 @@ use crate::config::{ClientConfig, Item, builder_items, check_range};
 use crate::consumer::allocate::{AllocateAveragely, AllocateMessageQueueStrategy};
 use crate::consumer::event::{ConsumerEvent, EventListener, RebalanceListener};
 use crate::consumer::listener::MessageListenerConcurrently;
+use crate::consumer::message_model::MessageModel;
 use crate::consumer::rebalance::start_offset::ConsumeFromWhere;
+use crate::consumer::selector::MessageSelector;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::topic;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +24,9 @@ pub(crate) type UserInfo = Arc<dyn Fn() -> BTreeMap<String, String> + Send + Syn
 pub(crate) struct PushConsumerConfig {
     pub(crate) client: ClientConfig,
     pub(crate) group: String,
-    pub(crate) subscriptions: Vec<(String, String)>,
+    pub(crate) subscriptions: Vec<(String, MessageSelector)>,
+    pub(crate) message_model: MessageModel,
+    pub(crate) offset_store_dir: Option<PathBuf>,
     pub(crate) consume_from: ConsumeFromWhere,
     pub(crate) strategy: Arc<dyn AllocateMessageQueueStrategy>,
     pub(crate) listener: Option<Arc<dyn MessageListenerConcurrently>>,
@@ -86,6 +91,14 @@ builder_items!(PushConsumerBuilder, set_own {
         binary_headers: bool => config.client.binary_headers;
         /// The language code in requests (`LanguageCode`). Default 12, RUST; 7, OTHER, for servers that refuse it.
         language: i32 => config.client.language;
+        /// Whether the members of the group share the messages or each gets all of them. Default clustering.
+        ///
+        /// In broadcasting each member has all queues and keeps its offsets in a file (see `offset_store_dir`), which it
+        /// finds again by its client id; so without an `instance_name` that is `DEFAULT`, as in Java, and the members on
+        /// one machine need names of their own. There is no retry topic: a failed message comes to this listener again
+        /// after 5 s, and the offset waits for it; past `max_reconsume_times` it is passed over, with the event
+        /// `message_dropped`.
+        message_model: MessageModel => config.message_model;
         /// Worker threads for the listener. Default 20, from 1 to 1000.
         consume_threads: usize => config.consume_threads;
         /// Messages in one call of the listener, at the most. Default 1, from 1 to 1024.
@@ -134,6 +147,8 @@ impl PushConsumerBuilder {
             client: ClientConfig::default(),
             group: group.into(),
             subscriptions: Vec::new(),
+            message_model: MessageModel::default(),
+            offset_store_dir: None,
             consume_from: ConsumeFromWhere::default(),
             strategy: Arc::new(AllocateAveragely),
             listener: None,
@@ -161,12 +176,24 @@ impl PushConsumerBuilder {
         Self { config }
     }
 
-    /// Subscribes to a topic. The expression is `*` for all messages, or tags joined with `||`. A second call for a
-    /// topic replaces the first. All members of a group must subscribe to the same topics with the same expressions.
-    pub fn subscribe(mut self, topic: impl Into<String>, expression: impl Into<String>) -> Self {
+    /// Subscribes to a topic. Text is `*` for all messages, or tags joined with `||`;
+    /// [`MessageSelector::sql92`] filters by properties. A second call for a topic replaces the first. All members of a
+    /// group must subscribe to the same topics with the same expressions.
+    pub fn subscribe(mut self, topic: impl Into<String>, selector: impl Into<MessageSelector>) -> Self {
         let topic = topic.into();
         self.config.subscriptions.retain(|(known, _)| *known != topic);
-        self.config.subscriptions.push((topic, expression.into()));
+        self.config.subscriptions.push((topic, selector.into()));
+        self
+    }
+
+    /// The folder for the offset files of broadcasting consumers; the file is `CLIENT_ID/GROUP/offsets.json` in it, in
+    /// Java's format. Default `.rocketmq_offsets` in the home directory, as in Java.
+    ///
+    /// The file is replaced as a whole, never rewritten in place. One that is damaged does not stop a start: its
+    /// predecessor counts, else `consume_from`; `offset_file_damaged` tells of it, and `offset_file_unwritable` of one that
+    /// cannot be written. One that another process uses ends the start with an error.
+    pub fn offset_store_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.config.offset_store_dir = Some(dir.into());
         self
     }
 
@@ -219,7 +246,9 @@ impl PushConsumerBuilder {
     /// # Errors
     /// [`ErrorKind::Config`] when there is no such item, or the text is not a value of it.
     pub fn set(mut self, name: &str, value: &str) -> Result<Self> {
-        if name == "consume_from" {
+        if name == "offset_store_dir" {
+            self.config.offset_store_dir = Some(value.into());
+        } else if name == "consume_from" {
             self.config.consume_from = match value {
                 "first" => ConsumeFromWhere::FirstOffset,
                 "last" => ConsumeFromWhere::LastOffset,
@@ -237,10 +266,16 @@ impl PushConsumerBuilder {
     /// the log says so.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a wrong item, [`ErrorKind::State`] when a consumer of the group runs under the same
+    /// [`ErrorKind::Config`] for a wrong item, [`ErrorKind::Broker`] when a broker refuses an SQL92 filter (the error
+    /// names topic, expression and the broker's words; brokers that cannot be reached refuse nothing),
+    /// [`ErrorKind::State`] when a consumer of the group runs under the same
     /// client id in this process, [`ErrorKind::Io`] when threads or sockets cannot be had.
-    pub fn start(self) -> Result<PushConsumer> {
+    pub fn start(mut self) -> Result<PushConsumer> {
         self.config.check()?;
+        if self.config.message_model == MessageModel::Broadcasting {
+            // A name that the next run has again: it leads to the file with the offsets.
+            self.config.client.instance_name.get_or_insert_with(|| "DEFAULT".to_owned());
+        }
         PushConsumer::start(self.config)
     }
 }
@@ -279,6 +314,12 @@ impl PushConsumerConfig {
 
     pub(crate) fn total_bytes(&self) -> u64 {
         self.pull_threshold_size_total * MIB
+    }
+
+    /// Where the files with offsets are.
+    pub(crate) fn offset_dir(&self) -> PathBuf {
+        let default = || std::env::home_dir().unwrap_or_default().join(".rocketmq_offsets");
+        self.offset_store_dir.clone().unwrap_or_else(default)
     }
 
     /// The limit as a number; the default of a concurrent consumer is 16 (field report 43).

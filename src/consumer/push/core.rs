@@ -4,11 +4,13 @@ use super::config::PushConsumerConfig;
 use super::direct::DirectThreads;
 use super::hooks::Observer;
 use super::service::ConsumeService;
+use super::subscriptions::Subscriptions;
 use super::watch::GroupWatch;
 use crate::consumer::event::ConsumerEvent;
 use crate::consumer::health::Problems;
-use crate::consumer::held::HeldTable;
-use crate::consumer::offset;
+use crate::consumer::held::{HeldQueue, HeldTable};
+use crate::consumer::message_model::MessageModel;
+use crate::consumer::offset::{self, OffsetStore, Stored};
 use crate::consumer::process_queue::Limits;
 use crate::consumer::rebalance::Rebalancer;
 use crate::consumer::rebalance::start_offset::ConsumeFromWhere as StartAt;
@@ -17,8 +19,8 @@ use crate::instance::role::{ConsumerRole, DirectAnswer, PullTicket, Round};
 use crate::message::MessageQueue;
 use crate::protocol::SubscriptionData;
 use crate::protocol::body::ConsumerRunningInfo;
-use crate::protocol::body::{ConsumeFromWhere, ConsumeType, ConsumerData, MessageModel};
-use crate::sync::{Mutex, RwLock};
+use crate::protocol::body::{ConsumeFromWhere, ConsumeType, ConsumerData};
+use crate::sync::Mutex;
 use crate::thread::contain;
 use crate::time::Deadline;
 use bytes::Bytes;
@@ -33,8 +35,9 @@ pub(super) struct Core {
     pub(super) group: Arc<str>,
     pub(super) retry_topic: Arc<str>,
     pub(super) instance: Arc<ClientInstance>,
-    pub(super) subscriptions: RwLock<BTreeMap<Arc<str>, Arc<SubscriptionData>>>,
+    pub(super) subscriptions: Subscriptions,
     pub(super) held: HeldTable,
+    pub(super) store: OffsetStore,
     pub(super) limits: Limits,
     pub(super) service: Box<dyn ConsumeService>,
     pub(super) observer: Arc<Observer>,
@@ -67,8 +70,37 @@ impl Core {
         }
     }
 
+    pub(super) fn is_broadcasting(&self) -> bool {
+        self.config.message_model == MessageModel::Broadcasting
+    }
+
+    /// Stores offsets; the caller holds `storing`. A file that cannot be written is a problem of the consumer.
+    pub(super) fn store_offsets(&self, queues: &[Arc<HeldQueue>], deadline: Deadline) -> Stored {
+        let stored = self.store.store(queues, deadline);
+        self.check_file();
+        stored
+    }
+
+    /// What opening the offset file showed.
+    pub(super) fn tell_of_file(&self) {
+        let Some(file) = self.store.file() else { return };
+        if let Some(reason) = file.damage() {
+            let path = file.path().display().to_string();
+            self.tell(&ConsumerEvent::OffsetFileDamaged { path, reason: reason.to_owned() });
+        }
+        self.check_file();
+    }
+
+    fn check_file(&self) {
+        let Some(file) = self.store.file() else { return };
+        let failure = file
+            .failure()
+            .map(|reason| ConsumerEvent::OffsetFileUnwritable { path: file.path().display().to_string(), reason });
+        self.problems_of("offset_file_unwritable", failure.into_iter().collect());
+    }
+
     pub(super) fn subscription(&self, topic: &str) -> Option<Arc<SubscriptionData>> {
-        self.subscriptions.read().get(topic).cloned()
+        self.subscriptions.get(topic)
     }
 }
 
@@ -81,19 +113,19 @@ impl ConsumerRole for Core {
         ConsumerData {
             group_name: self.group.clone(),
             consume_type: ConsumeType::Passively,
-            message_model: MessageModel::Clustering,
+            message_model: self.config.message_model.on_the_wire(),
             consume_from_where: match self.config.consume_from {
                 StartAt::LastOffset => ConsumeFromWhere::LastOffset,
                 StartAt::FirstOffset => ConsumeFromWhere::FirstOffset,
                 StartAt::Timestamp(_) => ConsumeFromWhere::Timestamp,
             },
-            subscription_data_set: self.subscriptions.read().values().map(|data| (**data).clone()).collect(),
+            subscription_data_set: self.subscriptions.on_the_wire(),
             unit_mode: false,
         }
     }
 
     fn topics(&self) -> Vec<Arc<str>> {
-        self.subscriptions.read().keys().cloned().collect()
+        self.subscriptions.topics()
     }
 
     fn rebalance(&self) -> Round {
@@ -125,7 +157,7 @@ impl ConsumerRole for Core {
     fn persist_offsets(&self, deadline: Deadline) {
         self.observer.stats.sample();
         let _one_at_a_time = self.storing.lock();
-        offset::store(&self.instance, &self.group, &self.held.all(), deadline);
+        self.store_offsets(&self.held.all(), deadline);
     }
 
     fn registered(&self) {

@@ -26,8 +26,6 @@ impl Core {
     /// `ConsumerRunningInfo`, as the admin tools print it (02-consumer 13.3).
     pub(super) fn describe(&self, with_threads: bool) -> ConsumerRunningInfo {
         let queues = self.held.all().into_iter().map(|held| (held.queue.clone(), queue_info(&held)));
-        // Collected first: inside the literal the guard of the subscriptions would be held while queues are locked.
-        let mq_table = queues.collect();
         let user_info = self.config.user_info.as_ref().map(|info| contain(|| info()));
         let user_consumer_info = user_info.transpose().unwrap_or_else(|panic| {
             log::error!("the user info of group '{}' panicked: {panic}", self.group);
@@ -37,8 +35,8 @@ impl Core {
             jstack: with_threads.then(|| self.describe_threads()),
             properties: self.describe_properties(),
             status_table: self.observer.stats.statuses(),
-            subscription_set: self.subscriptions.read().values().map(|data| (**data).clone()).collect(),
-            mq_table,
+            subscription_set: self.subscriptions.on_the_wire(),
+            mq_table: queues.collect(),
             user_consumer_info: user_consumer_info.unwrap_or_default(),
             ..Default::default()
         }
@@ -79,6 +77,7 @@ impl Core {
             ("mqClientApiTimeout", millis(config.client.request_timeout)),
             ("consumerGroup", self.group.to_string()),
             ("consumeFromWhere", consume_from.to_owned()),
+            ("messageModel", config.message_model.on_the_wire().wire_name().unwrap_or_default().to_owned()),
             ("allocateMessageQueueStrategy", config.strategy.name().to_owned()),
             ("consumeThreadMin", threads.to_string()),
             ("consumeThreadMax", threads.to_string()),

@@ -3,13 +3,13 @@
 use super::core::Core;
 use crate::consumer::event::RebalanceEvent;
 use crate::consumer::held::{Exchange, HeldQueue, QueuePhase};
-use crate::consumer::offset;
 use crate::consumer::pull::flow_control::back_off;
 use crate::consumer::rebalance::diff::Diff;
 use crate::consumer::rebalance::start_offset::{Start, locate};
 use crate::consumer::rebalance::{GroupView, QueueOwner};
 use crate::error::Result;
 use crate::message::MessageQueue;
+use crate::protocol::body::GetConsumerListByGroupResponseBody;
 use crate::thread::contain;
 use crate::time::Deadline;
 use bytes::Bytes;
@@ -31,6 +31,11 @@ impl GroupView for Core {
     }
 
     fn member_list(&self, broker: &Arc<str>) -> Result<Bytes> {
+        if self.is_broadcasting() {
+            // Each member has all queues, so to itself it is the only one.
+            let own = GetConsumerListByGroupResponseBody { consumer_id_list: vec![self.instance.client_id().clone()] };
+            return Ok(own.encode());
+        }
         self.instance.api().consumer_list(broker, &self.group, self.config.client.request_timeout)
     }
 
@@ -74,7 +79,7 @@ impl Core {
             going.iter().cloned().partition(|held| held.wait_drained(deadline));
         let stored = {
             let _one_at_a_time = self.storing.lock();
-            let stored = offset::store(&self.instance, &self.group, going, Deadline::after(STORE_TIME));
+            let stored = self.store_offsets(going, Deadline::after(STORE_TIME));
             // Before anybody else may store: an offset of an ownership that is over could overtake the next owner's.
             for held in going {
                 self.held.remove(held);
@@ -133,9 +138,12 @@ impl Core {
             }
             let (done, asked) = (core.me.clone(), held.clone());
             let timeout = core.config.client.request_timeout;
-            locate(&core.instance, &core.group, &held.queue, core.config.consume_from, timeout, move |start| {
-                if let Some(core) = done.upgrade() {
-                    core.located(&asked, start, failures);
+            held.with_progress(|progress| progress.last_pull = Some(Instant::now()));
+            locate(&core.instance, &core.store, &held.queue, core.config.consume_from, timeout, move |start| {
+                let Some(core) = done.upgrade() else { return };
+                if let Err(panic) = contain(|| core.located(&asked, start, failures)) {
+                    log::error!("beginning {} panicked; its start is asked for again: {panic}", asked.queue);
+                    core.locate_after(asked, LONGEST_LOCATE_PAUSE, failures.saturating_add(1));
                 }
             });
         };

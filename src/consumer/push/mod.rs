@@ -16,6 +16,7 @@ mod send_back;
 mod service;
 mod stats;
 mod stop;
+mod subscriptions;
 mod watch;
 
 pub use config::PushConsumerBuilder;
@@ -23,18 +24,20 @@ pub use hooks::{ConsumeCall, ConsumeHook, ConsumeOutcome, ConsumeReturn};
 pub use stats::{ConsumerStats, Rates, TopicStats};
 pub use stop::ShutdownReport;
 
+use crate::consumer::allocate::AllocateAveragely;
 use crate::consumer::health::{Health, Problems};
 use crate::consumer::held::HeldTable;
+use crate::consumer::message_model::MessageModel;
+use crate::consumer::offset::{BrokerOffsets, LocalFile, OffsetStore};
 use crate::consumer::process_queue::Limits;
 use crate::consumer::queue_state::QueueState;
 use crate::consumer::rebalance::Rebalancer;
+use crate::consumer::selector::MessageSelector;
 use crate::error::Result;
 use crate::instance::role::ConsumerRole;
 use crate::instance::{self, ClientInstance};
 use crate::message::{MessageQueue, topic};
-use crate::protocol::SubscriptionData;
-use crate::sync::{Mutex, Rank, RwLock};
-use crate::time::Clock;
+use crate::sync::{Mutex, Rank};
 use concurrent::{ConcurrentConsumeService, Parts};
 use config::PushConsumerConfig;
 use core::Core;
@@ -48,6 +51,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 use stop::Stop;
+use subscriptions::Subscriptions;
 use watch::GroupWatch;
 
 /// Time that a consumer takes to stop when its handle is dropped.
@@ -92,11 +96,14 @@ impl PushConsumer {
         let instance = instance::acquire(&config.client)?;
         let core = Self::wire(config, &instance).inspect_err(|_| instance::release(&instance))?;
         let role: Arc<dyn ConsumerRole> = core.clone();
-        if let Err(error) = instance.add_consumer(&role) {
+        // Brokers are asked before they hear of us: a filter that they refuse must not reach the group.
+        let accepted = core.check_filters(&core.subscriptions.all());
+        if let Err(error) = accepted.and_then(|()| instance.add_consumer(&role)) {
             core.service.join(crate::time::Deadline::after(STOP_ON_DROP));
             instance::release(&instance);
             return Err(error);
         }
+        core.tell_of_file();
         let topics = core.topics();
         if let Err(error) = instance.introduce(&topics) {
             log::warn!("group '{}' waits for its name servers {:?}: {error}", core.group, instance.name_servers());
@@ -110,13 +117,14 @@ impl PushConsumer {
     fn wire(config: PushConsumerConfig, instance: &Arc<ClientInstance>) -> Result<Arc<Core>> {
         let group: Arc<str> = Arc::from(config.group.as_str());
         let retry_topic: Arc<str> = Arc::from(topic::retry_topic(&group));
-        let version = Clock::system().wall_millis();
-        let mut subscriptions = BTreeMap::new();
-        let own = (retry_topic.to_string(), "*".to_owned());
-        for (topic, expression) in config.subscriptions.iter().chain([&own]) {
-            let data = SubscriptionData::tag_expression(topic, expression, version)?;
-            subscriptions.insert(Arc::from(topic.as_str()), Arc::new(data));
-        }
+        let is_broadcasting = config.message_model == MessageModel::Broadcasting;
+        let own = (!is_broadcasting).then(|| (retry_topic.to_string(), MessageSelector::all()));
+        let subscriptions = Subscriptions::new(config.subscriptions.iter().chain(&own))?;
+        let store = if is_broadcasting {
+            OffsetStore::LocalFile(LocalFile::open(&config.offset_dir(), instance.client_id(), &group)?)
+        } else {
+            OffsetStore::Brokers(BrokerOffsets::new(instance.clone(), group.clone()))
+        };
         let limits = Limits {
             messages: config.pull_threshold_for_queue as usize,
             bytes: config.queue_bytes(),
@@ -124,10 +132,14 @@ impl PushConsumer {
         };
         let observer = Arc::new(Observer::new(group.clone(), config.hooks.clone()));
         let Some(listener) = config.listener.clone() else { unreachable!("checked before the start") };
+        let mut send_back = SendBack::new(instance.clone(), group.clone(), config.reconsume_limit());
+        if is_broadcasting {
+            send_back = send_back.that_stays_here(config.events.clone());
+        }
         let service = Box::new(ConcurrentConsumeService::start(Parts {
             instance: instance.clone(),
             listener,
-            send_back: SendBack::new(instance.clone(), group.clone(), config.reconsume_limit()),
+            send_back,
             observer: observer.clone(),
             events: config.events.clone(),
             threads: config.consume_threads,
@@ -136,14 +148,17 @@ impl PushConsumer {
             total_bytes: config.total_bytes(),
         })?);
         let direct = DirectThreads::new()?;
-        let rebalancer = Rebalancer::new(group.clone(), instance.client_id().clone(), config.strategy.clone());
+        // The only member that it is told of takes all.
+        let strategy = if is_broadcasting { Arc::new(AllocateAveragely) } else { config.strategy.clone() };
+        let rebalancer = Rebalancer::new(group.clone(), instance.client_id().clone(), strategy);
         Ok(Arc::new_cyclic(|me| Core {
             me: me.clone(),
             held: HeldTable::new(group.clone()),
             group,
             retry_topic,
             instance: instance.clone(),
-            subscriptions: RwLock::new(Rank::Leaf, subscriptions),
+            subscriptions,
+            store,
             limits,
             service,
             observer,
@@ -218,6 +233,35 @@ impl PushConsumer {
         }
         lags.sort();
         Ok(lags)
+    }
+
+    /// Subscribes to one more topic, or to a topic with another selector, at once: the route is fetched, brokers hear of
+    /// it, and the queues are shared out. The same selector again changes nothing.
+    ///
+    /// A pull that a broker holds keeps its old filter until it is answered, after `pull_suspend` at the latest. All
+    /// members of a group must change alike: until they have, each heartbeat replaces the others' set, and
+    /// `subscription_conflict` says so. Not to be called by an event listener, whose thread the answers need.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for an illegal topic or expression,
+    /// [`ErrorKind::Broker`](crate::ErrorKind::Broker) when a broker refuses an SQL92 filter,
+    /// [`ErrorKind::State`](crate::ErrorKind::State) after the stop. Name servers or brokers that are away are no error.
+    pub fn subscribe(&self, topic: impl AsRef<str>, selector: impl Into<MessageSelector>) -> Result<()> {
+        self.core.subscribe(topic.as_ref(), &selector.into())
+    }
+
+    /// Ends the subscription of a topic: brokers hear of it at once, running listeners get `revoke_grace` to end, the
+    /// offsets are stored, and its queues are given up. What the group failed of it before still comes from the retry
+    /// topic, which stays. `false` when the topic was not subscribed.
+    ///
+    /// Queues are shared among all members, also those that do not subscribe: while others read the topic, the share of
+    /// this member has no reader. Stop the consumer to leave its queues to the others.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for the group's retry topic,
+    /// [`ErrorKind::State`](crate::ErrorKind::State) after the stop.
+    pub fn unsubscribe(&self, topic: impl AsRef<str>) -> Result<bool> {
+        self.core.unsubscribe(topic.as_ref())
     }
 
     /// Stops: takes no new messages, gives running listeners until `timeout`, stores the offsets, leaves the group,

@@ -9,7 +9,6 @@ use super::service::size_of;
 use crate::api::pull::{PullResult, PullStatus};
 use crate::consumer::event::ConsumerEvent;
 use crate::consumer::held::HeldQueue;
-use crate::consumer::offset;
 use crate::consumer::pull;
 use crate::consumer::pull::flow_control::{Correction, correct};
 use crate::error::Error;
@@ -47,7 +46,7 @@ impl Core {
             batch_bytes: self.config.pull_batch_bytes,
             suspend: self.config.pull_suspend,
             carries_subscription: self.config.post_subscription_when_pull,
-            carries_commit: true,
+            carries_commit: self.store.travels_with_pulls(),
         };
         let (core, answered) = (self.me.clone(), held.clone());
         let sent = pull::send(&self.instance, &self.group, held, &subscription, &terms, move |asked, took, result| {
@@ -146,11 +145,9 @@ impl Core {
 
     /// For messages of the retry topic.
     pub(super) fn restore_topics(&self, messages: &mut [MessageExt]) {
-        let subscriptions = self.subscriptions.read();
         for message in messages {
             if let Some(topic) = message.property(properties::RETRY_TOPIC) {
-                let known = subscriptions.get_key_value(topic).map(|(known, _)| known.clone());
-                let topic = known.unwrap_or_else(|| Arc::from(topic));
+                let topic = self.subscriptions.shared_name(topic);
                 message.set_topic(topic);
             }
         }
@@ -186,12 +183,7 @@ impl Core {
             let Some(core) = core.upgrade() else { return };
             {
                 let _one_at_a_time = core.storing.lock();
-                offset::store(
-                    &core.instance,
-                    &core.group,
-                    std::slice::from_ref(&next),
-                    Deadline::after(STORE_CORRECTION),
-                );
+                core.store_offsets(std::slice::from_ref(&next), Deadline::after(STORE_CORRECTION));
             }
             core.submit_corrected(&next);
         });

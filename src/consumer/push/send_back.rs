@@ -42,12 +42,23 @@ pub(crate) struct SendBack {
     group: Arc<str>,
     retry_topic: Arc<str>,
     max_reconsume_times: i32,
+    /// There is no retry topic: the message stays with its member.
+    stays_here: bool,
+    events: Option<EventListener>,
 }
 
 impl SendBack {
     pub(crate) fn new(instance: Arc<ClientInstance>, group: Arc<str>, max_reconsume_times: i32) -> Self {
         let retry_topic = Arc::from(topic::retry_topic(&group));
-        Self { instance, group, retry_topic, max_reconsume_times }
+        Self { instance, group, retry_topic, max_reconsume_times, stays_here: false, events: None }
+    }
+
+    /// For broadcasting: failed messages stay here for another delivery, and are passed over, which is told, when they
+    /// have failed too often. (Java passes them over at once, and says so in its log only.)
+    pub(crate) fn that_stays_here(mut self, events: Option<EventListener>) -> Self {
+        self.stays_here = true;
+        self.events = events;
+        self
     }
 
     /// Stores a failed message elsewhere, if it is still ours.
@@ -88,6 +99,9 @@ impl SendBack {
 
     /// Stores the message elsewhere. After an error it is stored nowhere, as far as is known.
     pub(crate) fn send(&self, message: &MessageExt, delay_level: i32) -> Result<()> {
+        if self.stays_here {
+            return self.keep_or_drop(message, delay_level);
+        }
         let by_offset = match self.by_offset(message, delay_level) {
             Ok(()) => return Ok(()),
             Err(error) => error,
@@ -98,6 +112,21 @@ impl SendBack {
         }
         log::warn!("{} is not sent back by its offset, a copy is sent: {by_offset}", Named(message));
         self.by_copy(message, delay_level)
+    }
+
+    fn keep_or_drop(&self, message: &MessageExt, delay_level: i32) -> Result<()> {
+        let deliveries = message.reconsume_times().saturating_add(1);
+        if delay_level >= 0 && deliveries <= self.max_reconsume_times {
+            let text = format!("it failed in delivery {deliveries}, and a broadcasting consumer has no retry topic");
+            return Err(Error::new(ErrorKind::State, text));
+        }
+        log::error!("{} failed in {deliveries} deliveries and is passed over", Named(message));
+        if let Some(events) = &self.events {
+            let queue = message.message_queue().clone();
+            let event = ConsumerEvent::MessageDropped { queue, offset: message.queue_offset(), deliveries };
+            let _ = contain(|| events(&event));
+        }
+        Ok(())
     }
 
     /// The address comes from the route by the broker's name; the host in the message may be unreachable from here

@@ -4,7 +4,6 @@
 //! threads. What has not finished by the deadline comes again elsewhere, so it is not sent back either.
 
 use super::core::Core;
-use crate::consumer::offset;
 use crate::instance;
 use crate::message::MessageQueue;
 use crate::sync::{Mutex, Rank};
@@ -96,7 +95,7 @@ impl Stop {
         }
         let stored = {
             let _one_at_a_time = core.storing.lock();
-            offset::store(&core.instance, &core.group, &held, Deadline::after(LAST_REQUESTS))
+            core.store_offsets(&held, Deadline::after(LAST_REQUESTS))
         };
         for held in &held {
             report.uncommitted += held.process().map_or(0, |process| process.cached().finished_ahead);
@@ -120,6 +119,9 @@ impl Stop {
         let deadline = deadline.max(Deadline::after(LAST_STEPS));
         let workers_ended = core.service.join(deadline);
         report.threads_ended = core.direct.join(deadline) && workers_ended;
+        if let Some(file) = core.store.file() {
+            file.close();
+        }
         instance::release(&core.instance);
         if !report.is_clean() {
             log::warn!("group '{}' stopped and left something behind: {report:?}", core.group);

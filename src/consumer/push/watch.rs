@@ -62,7 +62,7 @@ impl Core {
         }
     }
 
-    fn problems_of(&self, kind: &'static str, now: Vec<ConsumerEvent>) {
+    pub(super) fn problems_of(&self, kind: &'static str, now: Vec<ConsumerEvent>) {
         let (fresh, over) = self.problems.replace(kind, now);
         for event in fresh {
             self.tell(&event);
@@ -89,8 +89,9 @@ impl Core {
             })
             .collect();
         self.problems_of("more_members_than_queues", crowded);
-        let subscribed: Vec<_> = self.subscriptions.read().keys().cloned().collect();
-        let routeless = subscribed
+        let routeless = self
+            .subscriptions
+            .topics()
             .into_iter()
             .filter(|name| !topic::is_retry(name) && self.instance.is_known_absent(name))
             .map(|topic| ConsumerEvent::TopicWithoutRoute { topic })
@@ -105,7 +106,7 @@ impl Core {
             return PERIOD;
         }
         let timeout = self.config.client.request_timeout;
-        let topics: Vec<_> = self.subscriptions.read().keys().cloned().collect();
+        let topics = self.subscriptions.topics();
         let Some(broker) = topics.iter().find_map(|topic| self.instance.brokers_of(topic).into_iter().next()) else {
             return PERIOD;
         };
@@ -116,7 +117,8 @@ impl Core {
                 return PERIOD;
             }
         };
-        let twins = twins(&connections);
+        // In broadcasting equal ids share nothing but their name: brokers tell members by connection.
+        let twins = if self.is_broadcasting() { BTreeMap::new() } else { twins(&connections) };
         let suspects = self.twins.lock().clone();
         let sure = twins.iter().filter(|(id, _)| suspects.contains_key(*id));
         let sure = sure
@@ -128,7 +130,7 @@ impl Core {
         self.problems_of("duplicate_client_id", sure);
         let is_suspicious = !twins.is_empty();
         *self.twins.lock() = twins;
-        let own = self.subscriptions.read().clone();
+        let own = self.subscriptions.all();
         let differ = differences(&own, connections.subscription_table.values());
         // The group's table is that of the last heartbeat, so it differs and agrees by turns. Members are asked only when
         // there is a reason: each question is relayed to one of them.
@@ -175,7 +177,7 @@ impl Core {
             });
         }
         drop(done);
-        let own = self.subscriptions.read().clone();
+        let own = self.subscriptions.all();
         let mut conflicts: BTreeMap<String, (Vec<String>, String)> = BTreeMap::new();
         for (id, info) in answers {
             match info {

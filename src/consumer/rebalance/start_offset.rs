@@ -4,6 +4,7 @@
 //! starts nothing, and is asked again (field report 18). The start is computed once for each ownership.
 
 use crate::api::StoredOffset;
+use crate::consumer::offset::OffsetStore;
 use crate::error::{Error, ErrorKind, Result};
 use crate::instance::ClientInstance;
 use crate::message::{MessageQueue, topic};
@@ -55,19 +56,14 @@ pub(crate) fn policy(from: ConsumeFromWhere, topic: &str) -> Policy {
 /// Finds the start offset without blocking; `done` runs on a call thread, exactly once.
 pub(crate) fn locate(
     instance: &Arc<ClientInstance>,
-    group: &str,
+    store: &OffsetStore,
     queue: &MessageQueue,
     from: ConsumeFromWhere,
     timeout: Duration,
     done: impl FnOnce(Result<Start>) + Send + 'static,
 ) {
-    let master = match instance.master(queue.broker_name()) {
-        Ok(master) => master,
-        Err(error) => return done(Err(error)),
-    };
-    let api = instance.api().clone();
-    let asked = queue.clone();
-    instance.api().stored_offset(&master.clone(), group, queue, timeout, move |answer| {
+    let (instance, asked) = (instance.clone(), queue.clone());
+    store.read(queue, timeout, move |answer| {
         let by_policy = match answer {
             Ok(StoredOffset::Value(offset)) => {
                 return done(valid(offset).map(|offset| Start { offset, is_stored: true }));
@@ -78,10 +74,14 @@ pub(crate) fn locate(
         let tell = move |result: Result<i64>| {
             done(result.and_then(valid).map(|offset| Start { offset, is_stored: false }));
         };
+        let master = match instance.master(asked.broker_name()) {
+            Ok(master) => master,
+            Err(error) => return tell(Err(error)),
+        };
         match by_policy {
             Policy::Zero => tell(Ok(0)),
-            Policy::Max => api.max_offset(&master, &asked, timeout, tell),
-            Policy::At(time) => api.search_offset(&master, &asked, time, timeout, tell),
+            Policy::Max => instance.api().max_offset(&master, &asked, timeout, tell),
+            Policy::At(time) => instance.api().search_offset(&master, &asked, time, timeout, tell),
         }
     });
 }

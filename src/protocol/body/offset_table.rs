@@ -69,6 +69,17 @@ fn map_or_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Me
     deserializer.deserialize_any(MapOrList)
 }
 
+/// The file in which a broadcasting consumer keeps its offsets. Unlike bodies it is not read when the table is missing:
+/// that is damage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[doc(alias = "OffsetSerializeWrapper")]
+pub struct LocalOffsets {
+    /// The offset to go on from, by queue.
+    #[serde(with = "queue_keys")]
+    pub offset_table: BTreeMap<MessageQueue, i64>,
+}
+
 /// Where a consumer stands: a client fills `message_queue_table` (221), a broker collects them in `consumer_table` (223).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -93,7 +104,7 @@ pub struct ConsumerOffsetTable {
 }
 
 json_body!(ConsumerOffsetTable);
-json_body!(bare keys: ResetOffsetBody, GetConsumerStatusBody);
+json_body!(bare keys: ResetOffsetBody, LocalOffsets, GetConsumerStatusBody);
 
 mod tables {
     use super::{BTreeMap, Deserialize, Deserializer, MessageQueue, QueueTable};

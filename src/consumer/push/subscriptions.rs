@@ -1,0 +1,181 @@
+//! What a push consumer subscribes to, and how that changes while it runs.
+
+use super::core::Core;
+use crate::consumer::selector::{self, MessageSelector};
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::topic as topic_names;
+use crate::protocol::SubscriptionData;
+use crate::protocol::body::CheckClientRequestBody;
+use crate::sync::{Rank, RwLock};
+use crate::time::Clock;
+use crossbeam::channel::unbounded;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(crate) type Table = BTreeMap<Arc<str>, Arc<SubscriptionData>>;
+
+pub(crate) struct Subscriptions {
+    state: RwLock<State>,
+}
+
+struct State {
+    table: Table,
+    /// Brokers take over only what has a higher version, also when the clock was set back (field report 11).
+    last_version: i64,
+}
+
+impl Subscriptions {
+    pub(crate) fn new<'a>(given: impl IntoIterator<Item = &'a (String, MessageSelector)>) -> Result<Self> {
+        let last_version = Clock::system().wall_millis();
+        let mut table = Table::new();
+        for (topic, selector) in given {
+            table.insert(Arc::from(topic.as_str()), Arc::new(selector.subscription(topic, last_version)?));
+        }
+        Ok(Self { state: RwLock::new(Rank::Leaf, State { table, last_version }) })
+    }
+
+    pub(crate) fn get(&self, topic: &str) -> Option<Arc<SubscriptionData>> {
+        self.state.read().table.get(topic).cloned()
+    }
+
+    pub(crate) fn topics(&self) -> Vec<Arc<str>> {
+        self.state.read().table.keys().cloned().collect()
+    }
+
+    pub(crate) fn all(&self) -> Table {
+        self.state.read().table.clone()
+    }
+
+    /// As heartbeats and tools have them.
+    pub(crate) fn on_the_wire(&self) -> Vec<SubscriptionData> {
+        self.state.read().table.values().map(|data| (**data).clone()).collect()
+    }
+
+    /// The topic's name, shared when it is subscribed.
+    pub(crate) fn shared_name(&self, topic: &str) -> Arc<str> {
+        let known = self.state.read().table.get_key_value(topic).map(|(known, _)| known.clone());
+        known.unwrap_or_else(|| Arc::from(topic))
+    }
+
+    /// Puts a subscription in place of the topic's former one, with a version above all before; `false` when it is the
+    /// same, whose version must stay.
+    fn put(&self, mut data: SubscriptionData, now: i64) -> bool {
+        let mut state = self.state.write();
+        if state.table.get(&*data.topic).is_some_and(|known| is_same(known, &data)) {
+            return false;
+        }
+        state.last_version = now.max(state.last_version.saturating_add(1));
+        data.sub_version = state.last_version;
+        state.table.insert(Arc::from(&*data.topic), Arc::new(data));
+        true
+    }
+
+    fn remove(&self, topic: &str) -> bool {
+        self.state.write().table.remove(topic).is_some()
+    }
+}
+
+fn is_same(a: &SubscriptionData, b: &SubscriptionData) -> bool {
+    a.expression_type == b.expression_type && a.sub_string == b.sub_string
+}
+
+impl Core {
+    pub(super) fn subscribe(&self, topic: &str, selector: &MessageSelector) -> Result<()> {
+        self.still_running()?;
+        topic_names::check_topic(topic)?;
+        let data = selector.subscription(topic, 0)?;
+        self.check_filters(&Table::from([(Arc::from(topic), Arc::new(data.clone()))]))?;
+        if !self.subscriptions.put(data, Clock::system().wall_millis()) {
+            return Ok(());
+        }
+        log::info!("group '{}' subscribes to '{topic}' with {selector}", self.group);
+        if let Err(error) = self.instance.introduce(&[Arc::from(topic)]) {
+            log::warn!("group '{}' waits for the route of topic '{topic}': {error}", self.group);
+        }
+        self.instance.rebalance_soon();
+        self.check_group_soon();
+        Ok(())
+    }
+
+    pub(super) fn unsubscribe(&self, topic: &str) -> Result<bool> {
+        self.still_running()?;
+        if *topic == *self.retry_topic {
+            let text = format!("'{topic}' is the group's own retry topic, which stays subscribed");
+            return Err(Error::new(ErrorKind::Config, text));
+        }
+        if !self.subscriptions.remove(topic) {
+            return Ok(false);
+        }
+        log::info!("group '{}' unsubscribes from '{topic}'", self.group);
+        self.instance.heartbeat_soon();
+        self.instance.rebalance_soon();
+        self.check_group_soon();
+        Ok(true)
+    }
+
+    fn still_running(&self) -> Result<()> {
+        if self.is_stopping() {
+            return Err(Error::new(ErrorKind::State, format!("the consumer of group '{}' has stopped", self.group)));
+        }
+        Ok(())
+    }
+
+    /// Asks every broker of a topic whether it takes the filter, unless it is one of tags, which all do. A broker that
+    /// cannot be asked refuses nothing.
+    pub(super) fn check_filters(&self, subscriptions: &Table) -> Result<()> {
+        let (done, answers) = unbounded();
+        for (topic, data) in subscriptions.iter().filter(|(_, data)| data.expression_type != SubscriptionData::TAG) {
+            if let Err(error) = self.instance.route(topic) {
+                log::warn!("no broker was asked about the {} filter of topic '{topic}': {error}", data.expression_type);
+            }
+            let body = CheckClientRequestBody {
+                client_id: self.instance.client_id().to_string(),
+                group: self.group.to_string(),
+                namespace: None,
+                subscription_data: (**data).clone(),
+            };
+            for address in self.instance.brokers_of(topic) {
+                let (done, asked) = (done.clone(), data.clone());
+                let timeout = self.config.client.request_timeout;
+                self.instance.api().check_client(&address, &body, timeout, move |answer| {
+                    let _ = done.send((asked, answer));
+                });
+            }
+        }
+        drop(done);
+        for (data, answer) in answers {
+            match answer {
+                Err(error) if selector::is_refusal(&error) => return Err(selector::refused(&data, error)),
+                Err(error) => log::warn!("a broker was not asked about the filter of topic '{}': {error}", data.topic),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(topic: &str, tags: &str) -> SubscriptionData {
+        SubscriptionData::tag_expression(topic, tags, 0).unwrap()
+    }
+
+    #[test]
+    fn versions_grow_with_each_change_and_with_nothing_else() {
+        let subscriptions = Subscriptions::new(&[("a".to_owned(), MessageSelector::all())]).unwrap();
+        let version = |topic: &str| subscriptions.get(topic).unwrap().sub_version;
+        let first = version("a");
+        assert!(!subscriptions.put(of("a", "*"), first + 10), "the same again");
+        assert_eq!(version("a"), first);
+        // The clock was set back.
+        assert!(subscriptions.put(of("a", "x"), first - 3_600_000));
+        assert_eq!(version("a"), first + 1);
+        assert!(subscriptions.put(of("b", "*"), first - 3_600_000));
+        assert_eq!(version("b"), first + 2);
+        assert!(subscriptions.remove("a") && !subscriptions.remove("a"));
+        assert!(subscriptions.put(of("a", "x"), first + 100));
+        assert_eq!(version("a"), first + 100);
+    }
+}
