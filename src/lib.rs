@@ -108,7 +108,9 @@ pub use crate::consumer::held::QueuePhase;
 pub use crate::consumer::listener::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently,
 };
+pub use crate::consumer::listener_orderly::{ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageListenerOrderly};
 pub use crate::consumer::message_model::MessageModel;
+pub use crate::consumer::order::seat::QueueLock;
 pub use crate::consumer::push::{
     ConsumeCall, ConsumeHook, ConsumeOutcome, ConsumeReturn, ConsumerStats, PushConsumer, PushConsumerBuilder, Rates,
     ShutdownReport, TopicStats,

@@ -3,6 +3,7 @@
 //! Nothing here decides where to send or whether to try again; [`retry`] says which failures deserve another try.
 
 mod group;
+mod lock;
 mod name_server;
 mod offset;
 pub(crate) mod pull;

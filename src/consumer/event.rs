@@ -104,6 +104,13 @@ pub enum ConsumerEvent {
         /// How many queues the topic has.
         queues: usize,
     },
+    /// Another member of the group holds the broker's lock of a queue that was ours, or may have held it: after a break
+    /// longer than brokers keep locks, or when a broker restarted. The queue is taken again, from its stored offset, when
+    /// the broker locks it for us.
+    LockLost {
+        /// The queue.
+        queue: MessageQueue,
+    },
     /// The name servers know no route of a subscribed topic.
     TopicWithoutRoute {
         /// The topic.
@@ -147,6 +154,7 @@ impl ConsumerEvent {
             Self::SubscriptionConflict { .. } => "subscription_conflict",
             Self::DuplicateClientId { .. } => "duplicate_client_id",
             Self::MoreMembersThanQueues { .. } => "more_members_than_queues",
+            Self::LockLost { .. } => "lock_lost",
             Self::TopicWithoutRoute { .. } => "topic_without_route",
             Self::OffsetFileDamaged { .. } => "offset_file_damaged",
             Self::OffsetFileUnwritable { .. } => "offset_file_unwritable",
@@ -197,6 +205,12 @@ impl fmt::Display for ConsumerEvent {
                 f,
                 "{members} members share {queues} queues of '{topic}', so some have none; add queues or stop members"
             ),
+            Self::LockLost { queue } => {
+                write!(
+                    f,
+                    "the broker may have locked {queue} for another member; it is taken again when it is locked for us"
+                )
+            }
             Self::TopicWithoutRoute { topic } => {
                 write!(f, "the name servers know no route of topic '{topic}'; create it, or wait for its brokers")
             }

@@ -12,6 +12,8 @@
 //!      └──────── revoked ───┴────────────────────────────────────────────────────────────────▲
 //! ```
 
+use super::order::seat::{LockTimes, Seat};
+use super::order::{Order, OrderMode};
 use super::process_queue::ProcessQueue;
 use crate::instance::role::PullTicket;
 use crate::message::MessageQueue;
@@ -19,8 +21,8 @@ use crate::sync::{Condvar, Mutex, Rank};
 use crate::time::Deadline;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 /// Where an ownership stands; see the drawing at the head of this file.
@@ -68,6 +70,8 @@ pub struct HeldQueue {
     idle_changed: Condvar,
     process: std::sync::OnceLock<ProcessQueue>,
     progress: Mutex<Progress>,
+    /// Present when the consumer consumes in order.
+    order: Option<Order>,
 }
 
 /// The pull side of an ownership; one pull circulates, so only its holder writes most of this.
@@ -89,10 +93,14 @@ pub(crate) struct Progress {
     pub(crate) damage: Option<(i64, u32)>,
     /// Why it stands still, for people.
     pub(crate) standing: Option<String>,
+    /// Where an ownership before this one had come to: where it begins if nothing is stored.
+    pub(crate) reached: Option<i64>,
+    /// Why the broker could not be asked for the queue's lock.
+    pub(crate) lock_failure: Option<String>,
 }
 
 impl HeldQueue {
-    pub(crate) fn new(queue: MessageQueue, epoch: u64, group: Arc<str>) -> Self {
+    pub(crate) fn new(queue: MessageQueue, epoch: u64, group: Arc<str>, order: Option<Order>) -> Self {
         Self {
             queue,
             epoch,
@@ -118,9 +126,16 @@ impl HeldQueue {
                     corrections: 0,
                     damage: None,
                     standing: None,
+                    reached: None,
+                    lock_failure: None,
                 },
             ),
+            order,
         }
+    }
+
+    pub(crate) fn order(&self) -> Option<&Order> {
+        self.order.as_ref()
     }
 
     pub(crate) fn phase(&self) -> QueuePhase {
@@ -242,8 +257,15 @@ impl HeldQueue {
     }
 
     fn is_drained(&self) -> bool {
-        self.running.load(Ordering::SeqCst) == 0
-            && self.commit_offset().is_none_or(|lowest| lowest >= self.handed_to.load(Ordering::SeqCst))
+        if self.running.load(Ordering::SeqCst) > 0 {
+            return false;
+        }
+        let handed_to = self.handed_to.load(Ordering::SeqCst);
+        match &self.order {
+            // What a listener suspended, or did not commit, is not waited for: it is the next owner's.
+            Some(order) => !order.lanes.lock().is_ready_below(handed_to),
+            None => self.commit_offset().is_none_or(|lowest| lowest >= handed_to),
+        }
     }
 
     /// Waits until everything that was handed out is finished; `false` when the deadline came first.
@@ -277,6 +299,23 @@ impl fmt::Debug for HeldQueue {
     }
 }
 
+impl OrderOfAll {
+    /// The seat of a queue: that of a former ownership, if anything of it is still under way.
+    fn seat(&self, queue: &MessageQueue, epoch: u64) -> Arc<Seat> {
+        let now = Instant::now();
+        let seat = {
+            let mut seats = self.seats.lock();
+            seats.retain(|_, seat| seat.strong_count() > 0);
+            let known = seats.get(queue).and_then(Weak::upgrade);
+            let seat = known.unwrap_or_else(|| Arc::new(Seat::new(self.times, now)));
+            seats.insert(queue.clone(), Arc::downgrade(&seat));
+            seat
+        };
+        seat.claim(epoch, now);
+        seat
+    }
+}
+
 /// What [`HeldTable::exchange`] changed.
 #[derive(Debug)]
 pub struct Exchange {
@@ -291,12 +330,28 @@ pub struct HeldTable {
     queues: Mutex<BTreeMap<MessageQueue, Arc<HeldQueue>>>,
     epochs: AtomicU64,
     group: Arc<str>,
+    order: Option<OrderOfAll>,
+}
+
+/// What the ownerships of a consumer that consumes in order share.
+struct OrderOfAll {
+    mode: OrderMode,
+    /// The times of the broker's lock, where one is needed.
+    times: Option<LockTimes>,
+    /// The seats of the queues held, and of others on which a listener or a request of ours still is.
+    seats: Mutex<BTreeMap<MessageQueue, Weak<Seat>>>,
 }
 
 impl HeldTable {
     /// An empty one of this group.
     pub fn new(group: Arc<str>) -> Self {
-        Self { queues: Mutex::new(Rank::HeldQueues, BTreeMap::new()), epochs: AtomicU64::new(1), group }
+        Self { queues: Mutex::new(Rank::HeldQueues, BTreeMap::new()), epochs: AtomicU64::new(1), group, order: None }
+    }
+
+    /// A table of ownerships that are consumed in order.
+    pub(crate) fn in_order(group: Arc<str>, mode: OrderMode, times: Option<LockTimes>) -> Self {
+        let order = OrderOfAll { mode, times, seats: Mutex::new(Rank::QueueGate, BTreeMap::new()) };
+        Self { order: Some(order), ..Self::new(group) }
     }
 
     /// Begins an ownership; `None` when the queue is held already.
@@ -305,7 +360,7 @@ impl HeldTable {
         if queues.contains_key(queue) {
             return None;
         }
-        let held = self.fresh(queue);
+        let held = self.fresh(queue, None);
         queues.insert(queue.clone(), held.clone());
         Some(held)
     }
@@ -350,13 +405,23 @@ impl HeldTable {
         let is_ours = old.phase() < QueuePhase::Draining;
         let slot = queues.get_mut(&old.queue).filter(|held| is_ours && held.epoch == old.epoch)?;
         old.release();
-        *slot = self.fresh(&old.queue);
+        *slot = self.fresh(&old.queue, Some(old));
         Some(slot.clone())
     }
 
-    fn fresh(&self, queue: &MessageQueue) -> Arc<HeldQueue> {
+    fn fresh(&self, queue: &MessageQueue, before: Option<&HeldQueue>) -> Arc<HeldQueue> {
         let epoch = self.epochs.fetch_add(1, Ordering::Relaxed);
-        Arc::new(HeldQueue::new(queue.clone(), epoch, self.group.clone()))
+        let order = self.order.as_ref().map(|of_all| {
+            let seat = match before.and_then(HeldQueue::order) {
+                Some(order) => {
+                    order.seat.pass_on(epoch);
+                    order.seat.clone()
+                }
+                None => of_all.seat(queue, epoch),
+            };
+            Order::new(of_all.mode, seat)
+        });
+        Arc::new(HeldQueue::new(queue.clone(), epoch, self.group.clone(), order))
     }
 
     /// The ownership that a ticket was made for, unless it is over.
@@ -389,9 +454,17 @@ impl HeldTable {
         self.queues.lock().values().filter(|held| held.phase() < QueuePhase::Draining).count()
     }
 
+    /// Whether queues are consumed only with their broker's lock.
+    pub(crate) fn needs_locks(&self) -> bool {
+        self.order.as_ref().is_some_and(|order| order.times.is_some())
+    }
+
     /// Takes an ownership out of the table and ends it.
     pub fn remove(&self, held: &Arc<HeldQueue>) {
         held.release();
+        if let Some(order) = held.order() {
+            order.seat.release(held.epoch);
+        }
         let mut queues = self.queues.lock();
         if queues.get(&held.queue).is_some_and(|current| current.epoch == held.epoch) {
             queues.remove(&held.queue);

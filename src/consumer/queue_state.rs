@@ -1,8 +1,9 @@
 //! One queue that a consumer holds, as its user sees it.
 
-use super::held::{HeldQueue, QueuePhase};
+use super::held::{HeldQueue, Progress, QueuePhase};
+use super::order::seat::QueueLock;
 use crate::message::MessageQueue;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// One queue that a consumer holds, as it stood when it was asked for.
 #[derive(Debug, Clone)]
@@ -19,6 +20,7 @@ pub struct QueueState {
     since_pull: Option<Duration>,
     since_progress: Option<Duration>,
     standing_still: Option<String>,
+    lock: Option<QueueLock>,
 }
 
 impl QueueState {
@@ -81,12 +83,19 @@ impl QueueState {
     pub fn standing_still(&self) -> Option<&str> {
         self.standing_still.as_deref()
     }
+
+    /// Where the broker's lock of the queue stands; `None` when the consumer needs none, since it does not consume in
+    /// order.
+    pub fn lock(&self) -> Option<QueueLock> {
+        self.lock
+    }
 }
 
 impl HeldQueue {
     pub(crate) fn state(&self) -> QueueState {
         let cached = self.process().map(|process| process.cached()).unwrap_or_default();
         let progress = self.with_progress(|progress| progress.clone());
+        let lock = self.order().and_then(|order| order.seat.view(Instant::now()));
         QueueState {
             queue: self.queue.clone(),
             epoch: self.epoch,
@@ -99,7 +108,29 @@ impl HeldQueue {
             cached_bytes: cached.bytes,
             since_pull: progress.last_pull.map(|at| at.elapsed()),
             since_progress: progress.last_progress.map(|at| at.elapsed()),
-            standing_still: progress.standing,
+            standing_still: progress.standing.clone().or_else(|| self.waits_in_order(&progress)),
+            lock: lock.map(|lock| lock.lock),
         }
+    }
+
+    /// Why an ordered queue waits, when it does.
+    fn waits_in_order(&self, progress: &Progress) -> Option<String> {
+        let order = self.order()?;
+        let now = Instant::now();
+        if let Some(view) = order.seat.view(now)
+            && !order.seat.is_valid(now)
+        {
+            return Some(match &progress.lock_failure {
+                Some(error) => format!("waits for the lock of the broker, which cannot be asked: {error}"),
+                None if view.refusals > 0 => "waits for the lock of the broker, which another member has".to_owned(),
+                None => "waits for the lock of the broker".to_owned(),
+            });
+        }
+        if order.seat.is_taken_by_another(self.epoch) {
+            return Some("waits for a listener that began before the queue's offset was changed".to_owned());
+        }
+        let (lanes, until) = order.lanes.lock().suspended()?;
+        let left = until.saturating_duration_since(now);
+        Some(format!("suspended by the listener for {left:?} more ({lanes} lanes)"))
     }
 }

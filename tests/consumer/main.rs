@@ -6,6 +6,7 @@ mod direct;
 mod filters;
 mod hooks;
 mod membership;
+mod ordered;
 mod problems;
 mod recovery;
 mod stopping;

@@ -6,6 +6,7 @@ use crate::config::{ClientConfig, Item, builder_items, check_range};
 use crate::consumer::allocate::{AllocateAveragely, AllocateMessageQueueStrategy};
 use crate::consumer::event::{ConsumerEvent, EventListener, RebalanceListener};
 use crate::consumer::listener::MessageListenerConcurrently;
+use crate::consumer::listener_orderly::{MessageListenerOrderly, SUSPEND};
 use crate::consumer::message_model::MessageModel;
 use crate::consumer::rebalance::start_offset::ConsumeFromWhere;
 use crate::consumer::selector::MessageSelector;
@@ -30,6 +31,11 @@ pub(crate) struct PushConsumerConfig {
     pub(crate) consume_from: ConsumeFromWhere,
     pub(crate) strategy: Arc<dyn AllocateMessageQueueStrategy>,
     pub(crate) listener: Option<Arc<dyn MessageListenerConcurrently>>,
+    pub(crate) listener_orderly: Option<Arc<dyn MessageListenerOrderly>>,
+    pub(crate) order_by_key: bool,
+    pub(crate) suspend_current_queue_time: Duration,
+    pub(crate) lock_interval: Duration,
+    pub(crate) lock_validity: Duration,
     pub(crate) rebalance_listener: Option<Arc<dyn RebalanceListener>>,
     pub(crate) events: Option<EventListener>,
     pub(crate) hooks: Hooks,
@@ -50,6 +56,12 @@ pub(crate) struct PushConsumerConfig {
     pub(crate) takeover_delay: Duration,
     pub(crate) max_inflated_size: usize,
     pub(crate) post_subscription_when_pull: bool,
+}
+
+/// What runs the messages: exactly one of the two.
+pub(crate) enum Listener {
+    Concurrent(Arc<dyn MessageListenerConcurrently>),
+    Orderly(Arc<dyn MessageListenerOrderly>),
 }
 
 /// Settings of a [`PushConsumer`], until [`start`](Self::start).
@@ -124,15 +136,29 @@ builder_items!(PushConsumerBuilder, set_own {
         /// MiB of bodies that the whole consumer may cache before pulls of queues with cached messages wait. Default 512,
         /// from 1 to 1048576.
         pull_threshold_size_total: u64 => config.pull_threshold_size_total;
-        /// How often a failed message is delivered again before it becomes a dead letter; `None` (default) is 16. From 0 to
-        /// 1000000.
+        /// How often a failed message is delivered again before it becomes a dead letter; `None` (default) is 16, and
+        /// without limit when messages come in order. From 0 to 1000000.
         max_reconsume_times: Option<u32> => config.max_reconsume_times;
         /// How long running listeners of a queue that goes to another member may take to finish, so that the next owner
         /// starts behind them. Default 2 s, up to 10 min.
         revoke_grace: Duration => config.revoke_grace;
         /// How long a queue that may still have an owner is left alone before its stored offset is read, so that the
-        /// owner can store it. Default 500 ms, up to 60 s.
+        /// owner can store it. Default 500 ms, up to 60 s. Not used when messages come in order: there the broker's lock
+        /// tells when the owner is done.
         takeover_delay: Duration => config.takeover_delay;
+        /// With [`listener_orderly`](Self::listener_orderly): messages with equal sharding keys (the property
+        /// `__SHARDINGKEY`) come in order and different keys at once, instead of each queue in order. Messages without
+        /// a key are in order among themselves. Default false.
+        order_by_key: bool => config.order_by_key;
+        /// How long an ordered queue, or key, waits after a suspension for which the listener set no time. Default 1 s,
+        /// from 10 ms to 30 s. Source: `suspendCurrentQueueTimeMillis`.
+        suspend_current_queue_time: Duration => config.suspend_current_queue_time;
+        /// How often the brokers' locks of ordered queues are renewed. Default 20 s, from 10 ms to 25 s, and less than
+        /// `lock_validity`. Source: `rocketmq.client.rebalance.lockInterval`.
+        lock_interval: Duration => config.lock_interval;
+        /// How long after the broker last confirmed its lock the messages of an ordered queue are handed out. Default 30
+        /// s, from 100 ms to 50 s; brokers keep a lock for 60 s. Source: `rocketmq.client.rebalance.lockMaxLiveTime`.
+        lock_validity: Duration => config.lock_validity;
         /// The largest body, in bytes, that is inflated; a message above it becomes a dead letter. Default 16 MiB, from 1
         /// KiB to 1 GiB.
         max_inflated_size: usize => config.max_inflated_size;
@@ -152,6 +178,11 @@ impl PushConsumerBuilder {
             consume_from: ConsumeFromWhere::default(),
             strategy: Arc::new(AllocateAveragely),
             listener: None,
+            listener_orderly: None,
+            order_by_key: false,
+            suspend_current_queue_time: Duration::from_secs(1),
+            lock_interval: Duration::from_secs(20),
+            lock_validity: Duration::from_secs(30),
             rebalance_listener: None,
             events: None,
             hooks: Hooks::default(),
@@ -197,9 +228,17 @@ impl PushConsumerBuilder {
         self
     }
 
-    /// What handles the messages; required.
+    /// What handles the messages, in parallel and in no order. Either this or
+    /// [`listener_orderly`](Self::listener_orderly) is required.
     pub fn listener(mut self, listener: impl MessageListenerConcurrently) -> Self {
         self.config.listener = Some(Arc::new(listener));
+        self
+    }
+
+    /// What handles the messages, those of a queue in order. All members of a group must do so: a queue is consumed by
+    /// one member at a time, with the lock of its broker.
+    pub fn listener_orderly(mut self, listener: impl MessageListenerOrderly) -> Self {
+        self.config.listener_orderly = Some(Arc::new(listener));
         self
     }
 
@@ -287,9 +326,7 @@ impl PushConsumerConfig {
         for (name, _) in &self.subscriptions {
             topic::check_topic(name)?;
         }
-        if self.listener.is_none() {
-            return Err(Error::new(ErrorKind::Config, "listener is not set; give one that handles the messages"));
-        }
+        self.listener()?;
         let millis = |duration: Duration| duration.as_millis();
         check_range("consume_threads", self.consume_threads, 1..=1000)?;
         check_range("consume_batch_size", self.consume_batch_size, 1..=1024)?;
@@ -305,7 +342,34 @@ impl PushConsumerConfig {
         check_range("max_reconsume_times", self.max_reconsume_times.unwrap_or(16), 0..=1_000_000)?;
         check_range("revoke_grace (ms)", millis(self.revoke_grace), 0..=600_000)?;
         check_range("takeover_delay (ms)", millis(self.takeover_delay), 0..=60_000)?;
+        check_range("suspend_current_queue_time (ms)", millis(self.suspend_current_queue_time), {
+            millis(*SUSPEND.start())..=millis(*SUSPEND.end())
+        })?;
+        check_range("lock_validity (ms)", millis(self.lock_validity), 100..=50_000)?;
+        check_range("lock_interval (ms)", millis(self.lock_interval), {
+            10..=millis(self.lock_validity).saturating_sub(1).min(25_000)
+        })?;
         check_range("max_inflated_size", self.max_inflated_size, 1024..=1 << 30)
+    }
+
+    /// The one listener.
+    pub(crate) fn listener(&self) -> Result<Listener> {
+        match (&self.listener, &self.listener_orderly) {
+            (Some(listener), None) if !self.order_by_key => Ok(Listener::Concurrent(listener.clone())),
+            (None, Some(listener)) => Ok(Listener::Orderly(listener.clone())),
+            (Some(_), None) => Err(Error::new(ErrorKind::Config, "order_by_key needs listener_orderly, not listener")),
+            (Some(_), Some(_)) => {
+                Err(Error::new(ErrorKind::Config, "listener and listener_orderly are both set; give one of them"))
+            }
+            (None, None) => Err(Error::new(
+                ErrorKind::Config,
+                "listener is not set; give one that handles the messages, or a listener_orderly",
+            )),
+        }
+    }
+
+    pub(crate) fn is_orderly(&self) -> bool {
+        self.listener_orderly.is_some()
     }
 
     pub(crate) fn queue_bytes(&self) -> u64 {
@@ -322,9 +386,10 @@ impl PushConsumerConfig {
         self.offset_store_dir.clone().unwrap_or_else(default)
     }
 
-    /// The limit as a number; the default of a concurrent consumer is 16 (field report 43).
+    /// The limit as a number; the default is 16, and none when messages come in order (field report 43).
     pub(crate) fn reconsume_limit(&self) -> i32 {
-        self.max_reconsume_times.map_or(16, |times| i32::try_from(times).unwrap_or(i32::MAX))
+        let default = if self.is_orderly() { i32::MAX } else { 16 };
+        self.max_reconsume_times.map_or(default, |times| i32::try_from(times).unwrap_or(i32::MAX))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::config::PushConsumerConfig;
 use super::direct::DirectThreads;
 use super::hooks::Observer;
+use super::orderly::keeper::{LockKeeper, LockReturns};
 use super::service::ConsumeService;
 use super::subscriptions::Subscriptions;
 use super::watch::GroupWatch;
@@ -27,7 +28,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 pub(super) struct Core {
     pub(super) me: Weak<Core>,
@@ -42,6 +43,9 @@ pub(super) struct Core {
     pub(super) service: Box<dyn ConsumeService>,
     pub(super) observer: Arc<Observer>,
     pub(super) direct: DirectThreads,
+    /// Present when queues are consumed only with their broker's lock.
+    pub(super) locks: Option<LockKeeper>,
+    pub(super) lock_returns: LockReturns,
     pub(super) started: SystemTime,
     /// Set by the stop: no pull, round or new ownership begins any more.
     pub(super) stopping: AtomicBool,
@@ -172,8 +176,13 @@ impl ConsumerRole for Core {
         for held in self.held.all() {
             if brokers.master(held.queue.broker_name()).is_some_and(|master| **master == *address) {
                 offset::doubt(&held);
+                // A broker keeps locks in memory only.
+                if let Some(order) = held.order() {
+                    order.seat.doubt(Instant::now());
+                }
             }
         }
+        self.look_for_locks();
     }
 
     fn running_info(&self, with_threads: bool) -> Option<ConsumerRunningInfo> {

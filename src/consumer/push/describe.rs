@@ -113,6 +113,8 @@ fn queue_info(held: &HeldQueue) -> ProcessQueueInfo {
     let wall = |at: Option<Instant>| at.map_or(0, |at| to_millis(SystemTime::now() - at.elapsed()));
     let cached = held.process().map(|process| process.cached()).unwrap_or_default();
     let progress = held.with_progress(|progress| progress.clone());
+    let now = Instant::now();
+    let lock = held.order().and_then(|order| order.seat.view(now));
     ProcessQueueInfo {
         commit_offset: held.commit_offset().unwrap_or(-1),
         cached_msg_count: i32::try_from(cached.messages).unwrap_or(i32::MAX),
@@ -120,6 +122,9 @@ fn queue_info(held: &HeldQueue) -> ProcessQueueInfo {
         cached_msg_max_offset: cached.max_offset.unwrap_or(0),
         cached_msg_size_in_mib: i32::try_from(cached.bytes >> 20).unwrap_or(i32::MAX),
         dropped: held.phase() >= QueuePhase::Draining,
+        locked: lock.is_some() && held.order().is_some_and(|order| order.seat.is_valid(now)),
+        try_unlock_times: lock.as_ref().map_or(0, |lock| lock.put_off),
+        last_lock_timestamp: wall(lock.and_then(|lock| lock.granted)),
         last_pull_timestamp: wall(progress.last_pull),
         last_consume_timestamp: wall(progress.last_progress),
         ..Default::default()

@@ -59,9 +59,14 @@ impl QueueOwner for Core {
         if !coming.is_empty() {
             let queues = coming.iter().map(|held| held.queue.clone()).collect();
             self.notify(|listener, event| listener.assigned(event), queues);
-            let delay = if alone { Duration::ZERO } else { self.config.takeover_delay };
-            for held in coming {
-                self.locate_after(held, delay, 0);
+            if self.held.needs_locks() {
+                // A grant tells that the previous owner is done; then its offset is stored too.
+                self.look_for_locks();
+            } else {
+                let delay = if alone { Duration::ZERO } else { self.config.takeover_delay };
+                for held in coming {
+                    self.locate_after(held, delay, 0);
+                }
             }
         }
         self.give_up(&going);
@@ -89,6 +94,7 @@ impl Core {
         for held in going {
             self.abandon(held);
         }
+        self.give_back_locks(going, None);
         revoked.retain(|held| {
             let failed = stored.failed.iter().any(|failed| Arc::ptr_eq(failed, held));
             if failed {
@@ -127,6 +133,10 @@ impl Core {
         }
     }
 
+    pub(super) fn locate_now(&self, held: &Arc<HeldQueue>) {
+        self.locate_after(held.clone(), Duration::ZERO, 0);
+    }
+
     /// Asks where to start, some time from now; nothing waits for it.
     fn locate_after(&self, held: Arc<HeldQueue>, delay: Duration, failures: u32) {
         let core = self.me.clone();
@@ -152,7 +162,12 @@ impl Core {
 
     fn located(&self, held: &Arc<HeldQueue>, start: Result<Start>, failures: u32) {
         match start {
-            Ok(start) => {
+            Ok(mut start) => {
+                // The policy is for queues that nobody has begun; this one was ours before (field report 19).
+                let reached = held.with_progress(|progress| progress.reached);
+                if let Some(reached) = reached.filter(|_| !start.is_stored) {
+                    start.offset = reached;
+                }
                 let origin = if start.is_stored { "the stored offset" } else { "the start policy" };
                 // A start by policy is stored with the next round, so that a restart does not choose anew.
                 if held.begin(start.offset, start.is_stored.then_some(start.offset)) {

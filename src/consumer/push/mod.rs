@@ -11,6 +11,7 @@ mod describe;
 mod direct;
 mod hooks;
 mod membership;
+mod orderly;
 mod puller;
 mod send_back;
 mod service;
@@ -29,6 +30,8 @@ use crate::consumer::health::{Health, Problems};
 use crate::consumer::held::HeldTable;
 use crate::consumer::message_model::MessageModel;
 use crate::consumer::offset::{BrokerOffsets, LocalFile, OffsetStore};
+use crate::consumer::order::OrderMode;
+use crate::consumer::order::seat::LockTimes;
 use crate::consumer::process_queue::Limits;
 use crate::consumer::queue_state::QueueState;
 use crate::consumer::rebalance::Rebalancer;
@@ -39,16 +42,19 @@ use crate::instance::{self, ClientInstance};
 use crate::message::{MessageQueue, topic};
 use crate::sync::{Mutex, Rank};
 use concurrent::{ConcurrentConsumeService, Parts};
-use config::PushConsumerConfig;
+use config::{Listener, PushConsumerConfig};
 use core::Core;
 use crossbeam::channel::unbounded;
 use direct::DirectThreads;
 use hooks::Observer;
+use orderly::OrderlyConsumeService;
+use orderly::keeper::{LockKeeper, LockReturns};
 use send_back::SendBack;
+use service::{Budget, ConsumeService, Ledger};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, SystemTime};
 use stop::Stop;
 use subscriptions::Subscriptions;
@@ -131,29 +137,68 @@ impl PushConsumer {
             span: i64::from(config.consume_max_span),
         };
         let observer = Arc::new(Observer::new(group.clone(), config.hooks.clone()));
-        let Some(listener) = config.listener.clone() else { unreachable!("checked before the start") };
         let mut send_back = SendBack::new(instance.clone(), group.clone(), config.reconsume_limit());
         if is_broadcasting {
             send_back = send_back.that_stays_here(config.events.clone());
         }
-        let service = Box::new(ConcurrentConsumeService::start(Parts {
-            instance: instance.clone(),
-            listener,
-            send_back,
-            observer: observer.clone(),
-            events: config.events.clone(),
-            threads: config.consume_threads,
-            batch_size: config.consume_batch_size,
-            limits,
-            total_bytes: config.total_bytes(),
-        })?);
+        // The core does not exist yet when its parts are built.
+        let core: Arc<OnceLock<Weak<Core>>> = Arc::default();
+        let lock_returns = LockReturns::new(instance.clone(), group.clone(), config.client.request_timeout, {
+            let core = core.clone();
+            move || {
+                if let Some(core) = core.get().and_then(Weak::upgrade) {
+                    core.look_for_locks();
+                }
+            }
+        });
+        let (service, held): (Box<dyn ConsumeService>, _) = match config.listener()? {
+            Listener::Concurrent(listener) => {
+                let service = ConcurrentConsumeService::start(Parts {
+                    instance: instance.clone(),
+                    listener,
+                    send_back,
+                    observer: observer.clone(),
+                    events: config.events.clone(),
+                    threads: config.consume_threads,
+                    batch_size: config.consume_batch_size,
+                    limits,
+                    total_bytes: config.total_bytes(),
+                })?;
+                (Box::new(service), HeldTable::new(group.clone()))
+            }
+            Listener::Orderly(listener) => {
+                let ledger = Ledger {
+                    instance: instance.clone(),
+                    limits,
+                    budget: Budget::new(config.total_bytes()),
+                    observer: observer.clone(),
+                };
+                let service = OrderlyConsumeService::start(orderly::Parts {
+                    listener,
+                    ledger,
+                    send_back,
+                    events: config.events.clone(),
+                    returns: lock_returns.clone(),
+                    threads: config.consume_threads,
+                    batch_size: config.consume_batch_size,
+                    suspend: config.suspend_current_queue_time,
+                    reconsume_limit: config.reconsume_limit(),
+                })?;
+                let times = LockTimes { interval: config.lock_interval, validity: config.lock_validity };
+                let mode = OrderMode { by_key: config.order_by_key };
+                // Each member of a broadcasting group has all queues, so nobody is to be kept out.
+                (Box::new(service), HeldTable::in_order(group.clone(), mode, (!is_broadcasting).then_some(times)))
+            }
+        };
         let direct = DirectThreads::new()?;
         // The only member that it is told of takes all.
         let strategy = if is_broadcasting { Arc::new(AllocateAveragely) } else { config.strategy.clone() };
         let rebalancer = Rebalancer::new(group.clone(), instance.client_id().clone(), strategy);
-        Ok(Arc::new_cyclic(|me| Core {
+        let wired = Arc::new_cyclic(|me| Core {
             me: me.clone(),
-            held: HeldTable::new(group.clone()),
+            locks: held.needs_locks().then(|| LockKeeper::new(instance.executor(), me.clone())),
+            lock_returns,
+            held,
             group,
             retry_topic,
             instance: instance.clone(),
@@ -171,7 +216,9 @@ impl PushConsumer {
             watch: GroupWatch::new(instance.executor(), me.clone()),
             twins: Mutex::new(Rank::Leaf, BTreeMap::new()),
             config,
-        }))
+        });
+        let _ = core.set(Arc::downgrade(&wired));
+        Ok(wired)
     }
 
     /// The consumer group.

@@ -22,6 +22,8 @@ const SETTLE_AT: usize = 64;
 pub(crate) trait ConsumeService: Send + Sync {
     /// Takes messages that were entered into the queue's process queue. Must not wait.
     fn submit(&self, held: Arc<HeldQueue>, messages: Vec<MessageExt>);
+    /// The queue may be worked on again, if anything of it waits.
+    fn go_on(&self, _: &Arc<HeldQueue>) {}
     /// Whether the consumer as a whole has room; a queue that caches nothing is always pulled, so that none starves.
     fn has_room(&self) -> bool;
     /// An ownership ended: what it cached and nobody will finish, `bytes` of it, no longer counts.

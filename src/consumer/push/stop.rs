@@ -110,10 +110,15 @@ impl Stop {
             .filter_map(|held| Some((held.queue.clone(), held.with_progress(|progress| progress.stored)?)))
             .collect();
         // A round that began before the stop may have taken more.
-        for held in core.held.all() {
-            core.held.remove(&held);
-            core.abandon(&held);
+        let held = core.held.all();
+        for held in &held {
+            core.held.remove(held);
+            core.abandon(held);
         }
+        if let Some(locks) = &core.locks {
+            locks.stop();
+        }
+        core.give_back_locks(&held, Some(Deadline::after(LAST_REQUESTS)));
         core.instance.remove_consumer(&core.group, Deadline::after(LAST_REQUESTS));
         report.consumed = core.observer.stats.counts().0;
         let deadline = deadline.max(Deadline::after(LAST_STEPS));
