@@ -23,6 +23,7 @@ pub struct EmbeddedClusterBuilder {
     topics: Vec<(String, u32)>,
     delay_levels: String,
     auto_create_topics: bool,
+    property_filter: bool,
     max_bytes: usize,
     max_messages: usize,
     when_full: WhenFull,
@@ -40,6 +41,7 @@ impl EmbeddedClusterBuilder {
             topics: Vec::new(),
             delay_levels: DEFAULT_LEVELS.into(),
             auto_create_topics: true,
+            property_filter: true,
             max_bytes: 256 * 1024 * 1024,
             max_messages: 10_000_000,
             when_full: WhenFull::Refuse,
@@ -89,6 +91,13 @@ impl EmbeddedClusterBuilder {
     /// Whether the first message to an unknown topic makes it. Default true, with up to 8 queues (4 for most clients).
     pub fn auto_create_topics(mut self, auto_create: bool) -> Self {
         self.auto_create_topics = auto_create;
+        self
+    }
+
+    /// Whether consumers may filter by SQL92 conditions over properties, as the broker setting `enablePropertyFilter`.
+    /// Default true, where that of a real broker is false: there each such subscription is refused.
+    pub fn property_filter(mut self, enable: bool) -> Self {
+        self.property_filter = enable;
         self
     }
 
@@ -180,6 +189,7 @@ impl EmbeddedClusterBuilder {
                 advertise,
                 delay_levels: delay_levels.clone(),
                 auto_create_topics: self.auto_create_topics,
+                property_filter: self.property_filter,
                 limits,
                 max_topics: MAX_TOPICS,
                 max_groups: MAX_GROUPS,

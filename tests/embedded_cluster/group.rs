@@ -195,19 +195,6 @@ fn malformed_heartbeats_change_nothing() {
 }
 
 #[test]
-fn tag_subscriptions_pass_the_check_of_the_configuration_and_others_do_not() {
-    let cluster = cluster();
-    let client = peer(&cluster);
-    let check = |kind: &str| {
-        let subscription = format!(r#"{{"topic":"T","subString":"*","expressionType":"{kind}"}}"#);
-        let body = format!(r#"{{"clientId":"c","group":"G","subscriptionData":{subscription}}}"#);
-        client.call_with_body(RequestCode::CHECK_CLIENT_CONFIG, body)
-    };
-    expect_code(&check("TAG"), ResponseCode::SUCCESS);
-    expect_code(&check("SQL92"), ResponseCode::SYSTEM_ERROR);
-}
-
-#[test]
 fn unknown_codes_are_answered_as_unknown() {
     let cluster = cluster();
     let answer = peer(&cluster).invoke(RemotingCommand::request_without_header(RequestCode(99_999)));

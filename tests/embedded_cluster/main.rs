@@ -12,4 +12,5 @@ mod relay;
 mod retry;
 mod route;
 mod send;
+mod sql;
 mod support;

@@ -57,7 +57,10 @@ fn refuses_what_a_broker_refuses() {
         (pull_header("G", "nowhere"), ResponseCode::TOPIC_NOT_EXIST),
         (pull_header("a b", "T"), ResponseCode::SUBSCRIPTION_GROUP_NOT_EXIST),
         (PullMessageRequestHeader { subscription: Some("||"), ..at(0) }, ResponseCode::SUBSCRIPTION_PARSE_FAILED),
-        (PullMessageRequestHeader { expression_type: Some("SQL92"), ..at(0) }, ResponseCode::SYSTEM_ERROR),
+        (
+            PullMessageRequestHeader { expression_type: Some("SQL92"), subscription: None, ..at(0) },
+            ResponseCode::SUBSCRIPTION_PARSE_FAILED,
+        ),
         (from_heartbeat, ResponseCode::SUBSCRIPTION_NOT_EXIST),
     ];
     for (header, code) in cases {

@@ -6,6 +6,7 @@
 //! the room of its own copy, so a full broker still delivers. Left out: timer messages, flush and replication codes.
 
 use super::config::MAX_MESSAGE_SIZE;
+use super::filter::Filter;
 use super::outbox::Outbox;
 use super::property_list::PropertyList;
 use super::state::{Refusal, State, refuse};
@@ -95,10 +96,8 @@ impl State {
         }
         let stored: Vec<_> = ready.into_iter().map(|ready| self.store_ready(ready)).collect::<Result<_, _>>()?;
         // Only now, so that a pull that waited gets them all at once.
-        if let Some((slot, max_offset, _)) = stored.last().and_then(|stored| stored.wake) {
-            for tags_code in stored.iter().filter_map(|stored| stored.wake).map(|(_, _, tags_code)| tags_code) {
-                self.wake(Some((slot, max_offset, tags_code)), out);
-            }
+        for stored in &stored {
+            self.wake(stored.wake, out);
         }
         Ok(stored)
     }
@@ -211,7 +210,9 @@ impl State {
 
     fn wake(&mut self, arrival: Option<(u32, i64, i64)>, out: &mut Outbox) {
         let Some((slot, max_offset, tags_code)) = arrival else { return };
-        for held in self.holds.take_arrived(slot, max_offset, tags_code) {
+        let record = self.store.record_in(slot, max_offset - 1);
+        let passes = |filter: &Filter| filter.passes_code(tags_code) && filter.passes_record(record, &mut 0);
+        for held in self.holds.take_arrived(slot, max_offset, passes) {
             self.resume(held, out);
         }
     }

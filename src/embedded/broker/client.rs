@@ -7,9 +7,10 @@
 //! group is sorted; a heartbeat without client id, group name or topic is answered with 1 before anything changes,
 //! where upstream may have done half of it.
 
+use super::filter::is_tag;
 use super::group::{Member, Registration};
 use super::outbox::Outbox;
-use super::pull::is_tag;
+use super::pull::no_filter;
 use super::state::{Answer, Call, State, done, refuse};
 use super::topic_table::UNIT_SUB;
 use crate::message::topic::retry_topic;
@@ -29,7 +30,7 @@ use serde::Deserialize;
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct CheckClientRequestBody {
-    subscription_data: SubscriptionData,
+    subscription_data: Option<SubscriptionData>,
 }
 
 /// Longest client id, group name and topic that are looked at; names that are legal are far shorter.
@@ -90,6 +91,11 @@ fn register(state: &mut State, call: Call<'_>, consumer: ConsumerData, slim: boo
     let unit = if consumer.unit_mode { UNIT_SUB } else { 0 };
     let made = state.topics.ensure(&retry_topic(&consumer.group_name), retry_queues, order, unit);
     state.publish(made);
+    if !slim {
+        let consumers = &state.consumers;
+        let is_alive = |group: &str| consumers.get(group).is_some();
+        state.filters.register(&consumer.group_name, &consumer.subscription_data_set, is_alive);
+    }
     let registration = Registration {
         group: consumer.group_name,
         consume_type: consumer.consume_type,
@@ -127,14 +133,22 @@ pub(crate) fn consumer_list(state: &mut State, call: Call<'_>, _: &mut Outbox) -
     with_body(GetConsumerListByGroupResponseBody { consumer_id_list: ids }.encode())
 }
 
-pub(crate) fn check_config(_: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer {
-    let body = body::decode("CheckClientRequestBody", &call.command.body)?;
-    let CheckClientRequestBody { subscription_data } = body;
-    let kind = &subscription_data.expression_type;
-    if is_tag(kind) {
+pub(crate) fn check_config(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer {
+    if call.command.body.is_empty() {
         return done();
     }
-    refuse(ResponseCode::SYSTEM_ERROR, format!("this broker does not filter by expressions of type {kind}"))
+    let body: CheckClientRequestBody = body::decode("CheckClientRequestBody", &call.command.body)?;
+    let Some(subscription) = body.subscription_data.filter(|subscription| !is_tag(&subscription.expression_type))
+    else {
+        return done();
+    };
+    if !state.config.property_filter {
+        return refuse(ResponseCode::SYSTEM_ERROR, no_filter(&subscription.expression_type));
+    }
+    match state.filters.compile(&subscription.expression_type, &subscription.sub_string) {
+        Ok(_) => done(),
+        Err(error) => refuse(ResponseCode::SUBSCRIPTION_PARSE_FAILED, error),
+    }
 }
 
 pub(crate) fn consumer_connections(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer {

@@ -16,6 +16,8 @@ pub(crate) struct BrokerConfig {
     pub(crate) advertise: IpAddr,
     pub(crate) delay_levels: DelayLevels,
     pub(crate) auto_create_topics: bool,
+    /// Whether conditions over properties are allowed.
+    pub(crate) property_filter: bool,
     pub(crate) limits: Limits,
     pub(crate) max_topics: usize,
     pub(crate) max_groups: usize,

@@ -6,6 +6,7 @@
 //! Different: an arrival that the filter does not match wakes nobody, so a filtered consumer's offset moves past such
 //! messages when its hold ends, not within 5 s. Bounded: beyond `most` waiting pulls a new one is not held.
 
+use super::filter::Filter;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
@@ -17,25 +18,8 @@ pub(crate) struct Held<T> {
     /// A message at this offset or beyond wakes it.
     pub(crate) offset: i64,
     pub(crate) until: Instant,
-    pub(crate) filter: TagFilter,
+    pub(crate) filter: Filter,
     pub(crate) pull: T,
-}
-
-/// The part of a subscription that the broker applies: hashes of tags.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TagFilter {
-    All,
-    Hashes(Vec<i32>),
-}
-
-impl TagFilter {
-    /// Whether a message with this tags code passes. Untagged messages have 0, which is compared like any other.
-    pub(crate) fn matches(&self, tags_code: i64) -> bool {
-        match self {
-            Self::All => true,
-            Self::Hashes(hashes) => hashes.contains(&(tags_code as i32)),
-        }
-    }
 }
 
 /// All pulls that wait on one broker.
@@ -67,9 +51,14 @@ impl<T> HoldTable<T> {
     }
 
     /// Takes the pulls of a queue that a message may answer, in the order in which they came. `max_offset` is the
-    /// queue's next offset.
-    pub(crate) fn take_arrived(&mut self, slot: u32, max_offset: i64, tags_code: i64) -> Vec<Held<T>> {
-        self.take_of_slot(slot, |held| max_offset > held.offset && held.filter.matches(tags_code))
+    /// queue's next offset; `passes` says whether a filter lets the message through.
+    pub(crate) fn take_arrived(
+        &mut self,
+        slot: u32,
+        max_offset: i64,
+        passes: impl Fn(&Filter) -> bool,
+    ) -> Vec<Held<T>> {
+        self.take_of_slot(slot, |held| max_offset > held.offset && passes(&held.filter))
     }
 
     /// Takes all pulls of a queue, for example because its topic is gone.
@@ -143,7 +132,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn pull(slot: u32, offset: i64, until: Instant, filter: TagFilter, name: &'static str) -> Held<&'static str> {
+    fn pull(slot: u32, offset: i64, until: Instant, filter: Filter, name: &'static str) -> Held<&'static str> {
         Held { slot, connection: u64::from(slot), offset, until, filter, pull: name }
     }
 
@@ -156,15 +145,15 @@ mod tests {
         let end = Instant::now() + Duration::from_secs(15);
         let mut table = HoldTable::new(10);
         for held in [
-            pull(1, 5, end, TagFilter::All, "all"),
-            pull(1, 5, end, TagFilter::Hashes(vec![7]), "other tag"),
-            pull(1, 6, end, TagFilter::All, "further on"),
-            pull(2, 5, end, TagFilter::All, "other queue"),
-            pull(1, 5, end, TagFilter::Hashes(vec![7, 9]), "tag"),
+            pull(1, 5, end, Filter::All, "all"),
+            pull(1, 5, end, Filter::Hashes(vec![7]), "other tag"),
+            pull(1, 6, end, Filter::All, "further on"),
+            pull(2, 5, end, Filter::All, "other queue"),
+            pull(1, 5, end, Filter::Hashes(vec![7, 9]), "tag"),
         ] {
             table.hold(held).unwrap();
         }
-        assert_eq!(names(&table.take_arrived(1, 6, 9)), ["all", "tag"]);
+        assert_eq!(names(&table.take_arrived(1, 6, |filter| filter.passes_code(9))), ["all", "tag"]);
         assert_eq!(table.len(), 3);
         assert_eq!(names(&table.take_slot(1)), ["other tag", "further on"]);
         assert!(table.take_slot(1).is_empty());
@@ -175,16 +164,16 @@ mod tests {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut table = HoldTable::new(3);
-        table.hold(pull(1, 0, after(20), TagFilter::All, "late")).unwrap();
-        table.hold(pull(1, 0, after(10), TagFilter::All, "early")).unwrap();
-        table.hold(pull(2, 0, after(5), TagFilter::All, "gone")).unwrap();
-        assert_eq!(table.hold(pull(2, 0, after(5), TagFilter::All, "over")).unwrap_err().pull, "over");
+        table.hold(pull(1, 0, after(20), Filter::All, "late")).unwrap();
+        table.hold(pull(1, 0, after(10), Filter::All, "early")).unwrap();
+        table.hold(pull(2, 0, after(5), Filter::All, "gone")).unwrap();
+        assert_eq!(table.hold(pull(2, 0, after(5), Filter::All, "over")).unwrap_err().pull, "over");
         table.forget_connection(2);
         assert_eq!(table.next_due(), Some(after(10)));
         assert!(table.take_due(after(9)).is_none());
         assert_eq!(table.take_due(after(10)).unwrap().pull, "early");
         assert!(table.take_due(after(10)).is_none());
-        assert_eq!(names(&table.take_arrived(1, 1, 0)), ["late"]);
+        assert_eq!(names(&table.take_arrived(1, 1, |filter| filter.passes_code(0))), ["late"]);
         assert_eq!((table.len(), table.next_due()), (0, None));
     }
 }

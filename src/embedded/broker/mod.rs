@@ -12,6 +12,7 @@
 mod append;
 mod client;
 mod config;
+mod filter;
 mod group;
 mod group_admin;
 mod group_config;
@@ -29,6 +30,7 @@ mod relay;
 mod schedule;
 mod send;
 mod send_back;
+mod sql92;
 mod state;
 mod stats;
 mod store;

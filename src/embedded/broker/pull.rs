@@ -1,11 +1,13 @@
 //! PULL_MESSAGE (11) and LITE_PULL_MESSAGE (361), with long polling.
 //!
 //! Kept from a real broker (`PullMessageProcessor`): the checks and their order, whose subscription counts, filtering by
-//! the hash of the tag (so collisions get through), the code and next offset of every outcome, the commit that a first
-//! pull carries, a reset that waits for its pull. Stronger: see [`super::hold`]. Left out: filtering by SQL92 (answered
-//! with 1, as a broker does that has it switched off), reading from slaves, cold data, groups forbidden to read.
+//! the hash of the tag (so collisions get through) or by a condition, the code and next offset of every outcome, the
+//! commit that a first pull carries, a reset that waits for its pull. A condition that comes with a pull and does not
+//! compile lets everything through, as upstream. Stronger: see [`super::hold`]. Left out: cold data, groups forbidden to
+//! read.
 
-use super::hold::{Held, TagFilter};
+use super::filter::{self, Filter, is_tag};
+use super::hold::Held;
 use super::outbox::Outbox;
 use super::state::{Answer, Call, Refusal, State, refuse};
 use super::store_read::{ReadAnswer, ReadStatus};
@@ -34,7 +36,7 @@ pub(crate) struct HeldPull {
 /// What a pull found, before it is decided whether it waits.
 struct Found {
     read: ReadAnswer,
-    filter: TagFilter,
+    filter: Filter,
     topic_sys_flag: i32,
     group_sys_flag: i32,
 }
@@ -153,13 +155,36 @@ fn look(state: &mut State, header: &PullMessageRequestHeader<'_>) -> Result<Foun
         }
         subscription
     };
-    if !is_tag(&subscription.expression_type) {
-        return Err(Refusal::new(
-            ResponseCode::SYSTEM_ERROR,
-            format!("this broker does not filter by expressions of type {}", subscription.expression_type),
-        ));
-    }
     let filter = filter_of(subscription);
+    let sql = if is_tag(&subscription.expression_type) {
+        None
+    } else if has(header.sys_flag, SUBSCRIPTION) {
+        // Upstream lets everything through when such an expression does not compile.
+        state.filters.compile(&subscription.expression_type, &subscription.sub_string).ok()
+    } else {
+        match state.filters.get(group, name, header.sub_version) {
+            filter::Found::Current(sql) => Some(sql),
+            filter::Found::Older => {
+                return Err(Refusal::new(
+                    ResponseCode::FILTER_DATA_NOT_LATEST,
+                    format!("the condition of consumer group {group} for {name} known here is older than the pull's"),
+                ));
+            }
+            filter::Found::None => {
+                return Err(Refusal::new(
+                    ResponseCode::FILTER_DATA_NOT_EXIST,
+                    format!("no condition of consumer group {group} for {name} is known here; it may be wrong"),
+                ));
+            }
+        }
+    };
+    if !is_tag(&subscription.expression_type) && !state.config.property_filter {
+        return Err(Refusal::new(ResponseCode::SYSTEM_ERROR, no_filter(&subscription.expression_type)));
+    }
+    let filter = match sql {
+        Some(sql) if !subscription.class_filter_mode => Filter::Sql(sql),
+        _ => filter,
+    };
 
     let read = match state.offsets.take_reset(group, name, queue_id) {
         Some(offset) => {
@@ -167,7 +192,7 @@ fn look(state: &mut State, header: &PullMessageRequestHeader<'_>) -> Result<Foun
             let status = ReadStatus::OffsetReset;
             ReadAnswer { status, next_offset: offset, min_offset, max_offset, records: Vec::new() }
         }
-        None => state.store.read(name, queue_id, header.queue_offset, header.max_msg_nums, |code| filter.matches(code)),
+        None => state.store.read(name, queue_id, header.queue_offset, header.max_msg_nums, &filter),
     };
     Ok(Found { read, filter, topic_sys_flag, group_sys_flag })
 }
@@ -175,9 +200,16 @@ fn look(state: &mut State, header: &PullMessageRequestHeader<'_>) -> Result<Foun
 fn posted_subscription(header: &PullMessageRequestHeader<'_>) -> Result<SubscriptionData, Refusal> {
     let expression = header.subscription.unwrap_or_default();
     if !header.expression_type.is_none_or(is_tag) {
-        let mut subscription = SubscriptionData::tag_expression(header.topic, "*", header.sub_version)?;
-        subscription.expression_type = header.expression_type.unwrap_or_default().into();
-        return Ok(subscription);
+        if expression.is_empty() {
+            return refuse(ResponseCode::SUBSCRIPTION_PARSE_FAILED, "the subscription of the pull has no expression");
+        }
+        return Ok(SubscriptionData {
+            expression_type: header.expression_type.unwrap_or_default().into(),
+            sub_string: expression.into(),
+            sub_version: header.sub_version,
+            topic: header.topic.into(),
+            ..SubscriptionData::default()
+        });
     }
     if header.expression_type == Some("") && !expression.is_empty() && expression != SubscriptionData::ALL {
         // Upstream takes an empty type for none of those it parses: there are no tags then, and nothing matches.
@@ -188,16 +220,18 @@ fn posted_subscription(header: &PullMessageRequestHeader<'_>) -> Result<Subscrip
         .or_else(|error| refuse(ResponseCode::SUBSCRIPTION_PARSE_FAILED, error.to_string()))
 }
 
-/// Whether an expression of this type lists tags.
-pub(crate) fn is_tag(expression_type: &str) -> bool {
-    expression_type.is_empty() || expression_type == "TAG"
+/// What is said to an expression of a type that is switched off.
+pub(crate) fn no_filter(expression_type: &str) -> String {
+    format!("this broker does not filter messages by {expression_type:.20}; its property filter is off")
 }
 
-fn filter_of(subscription: &SubscriptionData) -> TagFilter {
-    if subscription.class_filter_mode || subscription.sub_string == "*" {
-        TagFilter::All
+/// The filter of a list of tags; conditions are looked up elsewhere.
+fn filter_of(subscription: &SubscriptionData) -> Filter {
+    let is_list = is_tag(&subscription.expression_type);
+    if subscription.class_filter_mode || !is_list || subscription.sub_string == SubscriptionData::ALL {
+        Filter::All
     } else {
-        TagFilter::Hashes(subscription.code_set.iter().copied().collect())
+        Filter::Hashes(subscription.code_set.iter().copied().collect())
     }
 }
 

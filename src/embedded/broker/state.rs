@@ -1,6 +1,7 @@
 //! Everything that one broker knows, behind one lock, and the shape of its request handlers.
 
 use super::config::BrokerConfig;
+use super::filter::FilterTable;
 use super::group::{ConsumerGroups, Notice, ProducerGroups};
 use super::group_config::GroupConfigs;
 use super::hold::HoldTable;
@@ -108,6 +109,7 @@ pub(crate) struct State {
     pub(crate) store: MessageStore,
     pub(crate) offsets: OffsetTable,
     pub(crate) schedule: Schedule,
+    pub(crate) filters: FilterTable,
     /// When the broker was made, by the wall clock.
     pub(crate) boot_millis: i64,
     // What follows is lost when the broker restarts.
@@ -137,6 +139,7 @@ impl State {
             store: MessageStore::new(config.limits),
             offsets: OffsetTable::new(MOST_OFFSETS),
             schedule: Schedule::default(),
+            filters: FilterTable::default(),
             boot_millis: config.clock.wall_millis(),
             connections: HashMap::new(),
             consumers: ConsumerGroups::default(),

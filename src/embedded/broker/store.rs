@@ -172,6 +172,13 @@ impl MessageStore {
         self.seq_at(position).and_then(|seq| self.record(seq))
     }
 
+    /// The record at an offset of a queue; empty when it is not there.
+    pub(crate) fn record_in(&self, slot: u32, offset: i64) -> &[u8] {
+        let queue = self.in_slot(slot);
+        let at = usize::try_from(offset - queue.min_offset).ok();
+        at.and_then(|at| queue.entries.get(at)).map_or(&[], |entry| &*self.entry(entry).record)
+    }
+
     /// Gives up the record at `position` as soon as its room is needed.
     pub(crate) fn discard(&mut self, position: i64) {
         if let Some(seq) = self.seq_at(position) {

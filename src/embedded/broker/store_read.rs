@@ -3,6 +3,7 @@
 //! Kept from a real broker (`DefaultMessageStore.getMessage`): the decisions and their order, and what they tell the
 //! reader to ask for next. Everything counts as being in memory: 32 messages or 256 KiB an answer.
 
+use super::filter::{Filter, READ_BUDGET};
 use super::store::MessageStore;
 
 /// Most index entries that one read looks at.
@@ -66,7 +67,7 @@ impl MessageStore {
         queue_id: i32,
         offset: i64,
         max_messages: i32,
-        matches: impl Fn(i64) -> bool,
+        filter: &Filter,
     ) -> ReadAnswer {
         let slot = self.open(topic, queue_id);
         let queue = self.in_slot(slot);
@@ -97,14 +98,15 @@ impl MessageStore {
         // A real broker scans as far as the count asked for; bounded here, because the lock is held meanwhile.
         let scan = wanted.clamp(MAX_SCANNED, 10 * MAX_SCANNED);
         let mut taken: Vec<&[u8]> = Vec::new();
-        let (mut bytes, mut scanned, mut matched) = (0, 0, false);
+        let (mut bytes, mut scanned, mut matched, mut spent) = (0, 0, false, 0);
         for entry in queue.entries.iter().skip(start).take(scan) {
-            if !taken.is_empty() && taken.len() >= wanted.min(MAX_ANSWER_MESSAGES) {
+            if spent > READ_BUDGET || (!taken.is_empty() && taken.len() >= wanted.min(MAX_ANSWER_MESSAGES)) {
                 break;
             }
-            if matches(entry.tags_code) {
+            let record = &self.entry(entry).record;
+            // A record that was given up fails no condition: it is not there to be asked.
+            if filter.passes_code(entry.tags_code) && (record.is_empty() || filter.passes_record(record, &mut spent)) {
                 matched = true;
-                let record = &self.entry(entry).record;
                 if !taken.is_empty() && bytes + record.len() > MAX_ANSWER_BYTES {
                     break;
                 }

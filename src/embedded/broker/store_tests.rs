@@ -1,4 +1,5 @@
 use super::*;
+use crate::embedded::broker::filter::Filter;
 use crate::embedded::broker::store_read::{Boundary, MAX_ANSWER_BYTES, ReadStatus};
 
 fn store(bytes: usize, messages: usize, when_full: WhenFull) -> MessageStore {
@@ -20,7 +21,7 @@ fn put(store: &mut MessageStore, topic: &str, queue_id: i32, text: &str, time: i
 }
 
 fn read(store: &mut MessageStore, offset: i64, max: i32) -> (ReadStatus, i64, String) {
-    let answer = store.read("T", 0, offset, max, |_| true);
+    let answer = store.read("T", 0, offset, max, &Filter::All);
     (answer.status, answer.next_offset, String::from_utf8(answer.records).unwrap())
 }
 
@@ -40,9 +41,9 @@ fn decides_a_read_in_the_order_of_a_real_broker() {
     assert_eq!(read(&mut store, 3, 0), (ReadStatus::Found, 4, "ddd".into()));
     assert_eq!(read(&mut store, 5, 32), (ReadStatus::OffsetOverflowOne, 5, String::new()));
     assert_eq!(read(&mut store, 9, 32), (ReadStatus::OffsetOverflowBadly, 5, String::new()));
-    let none = store.read("T", 0, 2, 32, |_| false);
+    let none = store.read("T", 0, 2, 32, &Filter::Hashes(Vec::new()));
     assert_eq!((none.status, none.next_offset), (ReadStatus::NoMatchedMessage, 5));
-    let last = store.read("T", 0, 2, 32, |code| code == i64::from(b'e'));
+    let last = store.read("T", 0, 2, 32, &Filter::Hashes(vec![i32::from(b'e')]));
     assert_eq!((last.status, last.next_offset, last.records), (ReadStatus::Found, 5, b"eee".to_vec()));
 }
 
@@ -59,7 +60,7 @@ fn an_answer_is_bounded_but_the_first_message_always_goes_out() {
     for _ in 0..1000 {
         put(&mut store, "T", 0, "z", 0).unwrap();
     }
-    let filtered = store.read("T", 0, 1, 32, |_| false);
+    let filtered = store.read("T", 0, 1, 32, &Filter::Hashes(Vec::new()));
     assert_eq!(filtered.next_offset, 801);
 }
 

@@ -90,6 +90,13 @@ pub fn decode_one(record: Bytes, options: &DecodeOptions) -> Result<MessageExt> 
     Ok(message)
 }
 
+/// The property string of one record that fills `record` exactly, without decoding the rest. `None` for what is no
+/// record, or holds one that is not UTF-8.
+pub fn stored_properties(record: &[u8]) -> Option<&str> {
+    let layout = walk(record).ok()?;
+    std::str::from_utf8(&record[layout.properties_at as usize..]).ok()
+}
+
 /// Decodes all records of `body`. With `queue`, the messages come from that queue, whatever their records say, and
 /// `offset_delta` is added to their queue offsets; else from the queue that the record names, on a broker without name.
 pub fn decode_all(body: &Bytes, queue: Option<&MessageQueue>, offset_delta: i64, options: &DecodeOptions) -> Decoded {

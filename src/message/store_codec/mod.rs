@@ -13,7 +13,7 @@ mod encode;
 #[cfg(test)]
 mod hostile_tests;
 
-pub use decode::{Damage, DamageKind, DecodeOptions, Decoded, decode_all, decode_one};
+pub use decode::{Damage, DamageKind, DecodeOptions, Decoded, decode_all, decode_one, stored_properties};
 pub use encode::{StoredFields, encode_stored};
 
 /// The mark of a record whose topic has one byte of length.
