@@ -21,6 +21,8 @@ pub enum ErrorKind {
     Closed,
     /// No answer within the time allowed. The outcome at the peer is unknown.
     Timeout,
+    /// Another thread ended the wait.
+    Interrupted,
     /// A bounded queue or table of this client is full; nothing was sent.
     Busy,
     /// The peer sent something that is not the protocol.

@@ -109,14 +109,16 @@ pub use crate::consumer::listener::{
     ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently,
 };
 pub use crate::consumer::listener_orderly::{ConsumeOrderlyContext, ConsumeOrderlyStatus, MessageListenerOrderly};
+pub use crate::consumer::lite_pull::{LitePullConsumer, LitePullConsumerBuilder};
 pub use crate::consumer::message_model::MessageModel;
 pub use crate::consumer::order::seat::QueueLock;
 pub use crate::consumer::push::{
     ConsumeCall, ConsumeHook, ConsumeOutcome, ConsumeReturn, ConsumerStats, PushConsumer, PushConsumerBuilder, Rates,
-    ShutdownReport, TopicStats,
+    TopicStats,
 };
 pub use crate::consumer::queue_state::QueueState;
 pub use crate::consumer::rebalance::start_offset::ConsumeFromWhere;
+pub use crate::consumer::report::ShutdownReport;
 pub use crate::consumer::selector::MessageSelector;
 pub use crate::embedded::{EmbeddedCluster, EmbeddedClusterBuilder, WhenFull};
 pub use crate::error::{Error, ErrorKind, Result};

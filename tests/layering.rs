@@ -38,6 +38,22 @@ const CONSUMER_ARROWS: &[(&str, &[&str])] = &[
     ("offset", &["held"]),
     ("pull", &["event", "held", "offset"]),
     ("rebalance", &["allocate", "held", "offset"]),
+    ("report", &[]),
+    (
+        "lite_pull",
+        &[
+            "selector",
+            "event",
+            "process_queue",
+            "allocate",
+            "held",
+            "queue_state",
+            "offset",
+            "pull",
+            "rebalance",
+            "report",
+        ],
+    ),
     (
         "push",
         &[
@@ -55,6 +71,7 @@ const CONSUMER_ARROWS: &[(&str, &[&str])] = &[
             "offset",
             "pull",
             "rebalance",
+            "report",
         ],
     ),
     ("simulation_tests", &["process_queue", "allocate", "held", "offset", "pull", "rebalance", "push"]),

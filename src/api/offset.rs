@@ -4,8 +4,8 @@ use super::Api;
 use crate::error::Result;
 use crate::message::MessageQueue;
 use crate::protocol::header::{
-    GetMaxOffsetRequestHeader, QueryConsumerOffsetRequestHeader, QueryConsumerOffsetResponseHeader,
-    SearchOffsetRequestHeader, UpdateConsumerOffsetRequestHeader,
+    GetMaxOffsetRequestHeader, GetMinOffsetRequestHeader, QueryConsumerOffsetRequestHeader,
+    QueryConsumerOffsetResponseHeader, SearchOffsetRequestHeader, UpdateConsumerOffsetRequestHeader,
 };
 use crate::protocol::{RemotingCommand, RequestCode, ResponseCode};
 use std::sync::Arc;
@@ -84,6 +84,23 @@ impl Api {
             bname: Some(queue.broker_name()),
         };
         let request = self.request(RequestCode::GET_MAX_OFFSET, &header);
+        self.call_async(address, request, timeout, move |answer| done(answer.and_then(|answer| read_offset(&answer))));
+    }
+
+    /// `GET_MIN_OFFSET`: the offset of the oldest message of the queue.
+    pub(crate) fn min_offset(
+        &self,
+        address: &Arc<str>,
+        queue: &MessageQueue,
+        timeout: Duration,
+        done: impl FnOnce(Result<i64>) + Send + 'static,
+    ) {
+        let header = GetMinOffsetRequestHeader {
+            topic: queue.topic(),
+            queue_id: queue.queue_id(),
+            bname: Some(queue.broker_name()),
+        };
+        let request = self.request(RequestCode::GET_MIN_OFFSET, &header);
         self.call_async(address, request, timeout, move |answer| done(answer.and_then(|answer| read_offset(&answer))));
     }
 

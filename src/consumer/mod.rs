@@ -6,6 +6,7 @@ pub(crate) mod health;
 pub(crate) mod held;
 pub(crate) mod listener;
 pub(crate) mod listener_orderly;
+pub(crate) mod lite_pull;
 pub(crate) mod message_model;
 pub(crate) mod offset;
 pub(crate) mod order;
@@ -14,6 +15,7 @@ pub(crate) mod pull;
 pub(crate) mod push;
 pub(crate) mod queue_state;
 pub(crate) mod rebalance;
+pub(crate) mod report;
 pub(crate) mod selector;
 
 #[cfg(test)]

@@ -91,6 +91,13 @@ impl QueueState {
     }
 }
 
+impl QueueState {
+    /// The same for a consumer that caches elsewhere than in the process queue.
+    pub(crate) fn caching(self, messages: usize, bytes: u64, commit_offset: Option<i64>) -> Self {
+        Self { cached_messages: messages, cached_bytes: bytes, commit_offset, ..self }
+    }
+}
+
 impl HeldQueue {
     pub(crate) fn state(&self) -> QueueState {
         let cached = self.process().map(|process| process.cached()).unwrap_or_default();

@@ -288,13 +288,8 @@ impl PushConsumerBuilder {
         if name == "offset_store_dir" {
             self.config.offset_store_dir = Some(value.into());
         } else if name == "consume_from" {
-            self.config.consume_from = match value {
-                "first" => ConsumeFromWhere::FirstOffset,
-                "last" => ConsumeFromWhere::LastOffset,
-                other => ConsumeFromWhere::Timestamp(Item::from_text(other).map_err(|why| {
-                    Error::new(ErrorKind::Config, format!("consume_from: '{other}' {why}, nor 'first' or 'last'"))
-                })?),
-            };
+            self.config.consume_from = ConsumeFromWhere::from_text(value)
+                .map_err(|why| Error::new(ErrorKind::Config, format!("consume_from: '{value}' {why}")))?;
         } else if !self.set_own(name, value)? {
             return Err(Error::new(ErrorKind::Config, format!("a push consumer has no item '{name}'")));
         }

@@ -23,7 +23,6 @@ mod watch;
 pub use config::PushConsumerBuilder;
 pub use hooks::{ConsumeCall, ConsumeHook, ConsumeOutcome, ConsumeReturn};
 pub use stats::{ConsumerStats, Rates, TopicStats};
-pub use stop::ShutdownReport;
 
 use crate::consumer::allocate::AllocateAveragely;
 use crate::consumer::health::{Health, Problems};
@@ -35,6 +34,7 @@ use crate::consumer::order::seat::LockTimes;
 use crate::consumer::process_queue::Limits;
 use crate::consumer::queue_state::QueueState;
 use crate::consumer::rebalance::Rebalancer;
+use crate::consumer::report::ShutdownReport;
 use crate::consumer::selector::MessageSelector;
 use crate::error::Result;
 use crate::instance::role::ConsumerRole;

@@ -4,11 +4,10 @@
 //! threads. What has not finished by the deadline comes again elsewhere, so it is not sent back either.
 
 use super::core::Core;
+use crate::consumer::report::ShutdownReport;
 use crate::instance;
-use crate::message::MessageQueue;
 use crate::sync::{Mutex, Rank};
 use crate::time::Deadline;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,50 +16,6 @@ use std::time::Duration;
 const LAST_REQUESTS: Duration = Duration::from_secs(3);
 /// Time for the workers to end once their listeners have returned.
 const LAST_STEPS: Duration = Duration::from_millis(500);
-
-/// What a stop left behind.
-#[derive(Debug, Clone, Default)]
-pub struct ShutdownReport {
-    consumed: u64,
-    committed: BTreeMap<MessageQueue, i64>,
-    unfinished: usize,
-    uncommitted: usize,
-    not_stored: Vec<MessageQueue>,
-    threads_ended: bool,
-}
-
-impl ShutdownReport {
-    /// Messages handled successfully since the start.
-    pub fn consumed(&self) -> u64 {
-        self.consumed
-    }
-
-    /// The offset that the broker confirmed for each queue that was held.
-    pub fn committed(&self) -> &BTreeMap<MessageQueue, i64> {
-        &self.committed
-    }
-
-    /// Messages that were with a listener, or waited to be sent back, when the time was up.
-    pub fn unfinished(&self) -> usize {
-        self.unfinished
-    }
-
-    /// Messages that were handled and will come again all the same: the offset could not pass an unfinished one before
-    /// them, or could not be stored.
-    pub fn uncommitted(&self) -> usize {
-        self.uncommitted
-    }
-
-    /// Queues whose offset could not be stored.
-    pub fn not_stored(&self) -> &[MessageQueue] {
-        &self.not_stored
-    }
-
-    /// Whether everything that was handed out is finished and stored, and every thread has ended.
-    pub fn is_clean(&self) -> bool {
-        self.unfinished == 0 && self.uncommitted == 0 && self.not_stored.is_empty() && self.threads_ended
-    }
-}
 
 pub(super) struct Stop {
     core: Arc<Core>,

@@ -4,6 +4,7 @@
 //! starts nothing, and is asked again (field report 18). The start is computed once for each ownership.
 
 use crate::api::StoredOffset;
+use crate::config::Item;
 use crate::consumer::offset::OffsetStore;
 use crate::error::{Error, ErrorKind, Result};
 use crate::instance::ClientInstance;
@@ -24,6 +25,18 @@ pub enum ConsumeFromWhere {
     FirstOffset,
     /// At the first message stored at or after this time.
     Timestamp(SystemTime),
+}
+
+impl Item for ConsumeFromWhere {
+    fn from_text(text: &str) -> std::result::Result<Self, &'static str> {
+        match text {
+            "first" => Ok(Self::FirstOffset),
+            "last" => Ok(Self::LastOffset),
+            other => Item::from_text(other)
+                .map(Self::Timestamp)
+                .map_err(|_| "is not 'first', 'last' or a time in milliseconds since 1970"),
+        }
+    }
 }
 
 /// A start offset, and whether it came from the broker's memory of the group.

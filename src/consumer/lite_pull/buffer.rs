@@ -1,0 +1,561 @@
+//! What was pulled and not handed out, and what is out with which thread.
+//!
+//! One lock covers both, so that an offset to store is never derived from half a step. Each queue keeps its own list, and
+//! queues take turns. A batch counts as handled when the thread that got it says so (by polling again, by a commit, by
+//! the stop), so a thread that polls never finishes the work of another one. Of what a thread has out of a queue only
+//! the lowest offset matters, which bounds the memory of a user who never commits.
+
+use crate::consumer::held::{HeldQueue, QueuePhase};
+use crate::consumer::process_queue::{Full, Limits};
+use crate::instance::role::PullTicket;
+use crate::message::{MessageExt, MessageQueue};
+use crate::sync::{Condvar, Mutex, Rank};
+use crate::time::Deadline;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Weak};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+/// While a stop waits for polling threads, it looks so often whether they have ended.
+const LOOK_FOR_ENDED: Duration = Duration::from_millis(50);
+
+thread_local! {
+    /// Gone when the thread is: that is how others see that it has ended.
+    static ALIVE: Arc<()> = Arc::new(());
+}
+
+pub(super) struct Buffer {
+    state: Mutex<State>,
+    changed: Condvar,
+    limits: Limits,
+    /// Messages of all queues together.
+    limit_for_all: usize,
+    /// Whether polling again says that what was polled before is handled.
+    auto: bool,
+}
+
+#[derive(Default)]
+struct State {
+    queues: BTreeMap<MessageQueue, Queue>,
+    /// Queues with messages, in the order in which they are next.
+    turns: VecDeque<MessageQueue>,
+    /// Kept through rebalances.
+    paused: BTreeSet<MessageQueue>,
+    /// Queues whose pull ticket waits here.
+    resting: BTreeSet<MessageQueue>,
+    messages: usize,
+    /// `None`: threads that have ended.
+    threads: HashMap<Option<ThreadId>, Thread>,
+    waiting: usize,
+    /// Raised by each wakeup while somebody waits; otherwise the next poll finds `is_woken`.
+    wakeups: u64,
+    is_woken: bool,
+    is_closed: bool,
+    counts: Counts,
+}
+
+/// Messages since the start.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) polled: u64,
+    pub(super) handled: u64,
+}
+
+struct Queue {
+    held: Arc<HeldQueue>,
+    batches: VecDeque<Vec<MessageExt>>,
+    messages: usize,
+    bytes: u64,
+    is_in_turn: bool,
+    /// Whether an offset of this ownership was committed.
+    is_committed: bool,
+}
+
+struct Thread {
+    alive: Weak<()>,
+    out: Vec<Out>,
+}
+
+/// What a thread has in hand of one ownership: everything from `from`, below `to`.
+struct Out {
+    held: Arc<HeldQueue>,
+    from: i64,
+    to: i64,
+    messages: usize,
+}
+
+/// How a poll ended.
+pub(super) enum Polled {
+    Messages(Vec<MessageExt>),
+    Nothing,
+    Woken,
+    Closed,
+}
+
+/// Whether a queue may be pulled.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    Go,
+    /// The ticket waits here; whoever makes room submits it.
+    Rest(&'static str),
+    /// The ownership is over.
+    Over,
+}
+
+/// Why explicit offsets cannot be committed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NotCommitted {
+    NotHeld,
+    /// Only what was handed out can be handled; the position comes with it.
+    Beyond(i64),
+}
+
+impl Buffer {
+    pub(super) fn new(limits: Limits, limit_for_all: usize, auto: bool) -> Self {
+        let state = Mutex::new(Rank::QueueGate, State::default());
+        Self { state, changed: Condvar::new(), limits, limit_for_all, auto }
+    }
+
+    /// An ownership begins. What was cached under an earlier one of the queue is gone.
+    pub(super) fn open(&self, held: Arc<HeldQueue>) -> Vec<PullTicket> {
+        let mut state = self.state.lock();
+        // Another thread may have renewed the ownership before this one came here.
+        if state.queues.get(&held.queue).is_some_and(|known| known.held.epoch > held.epoch) {
+            return Vec::new();
+        }
+        let name = held.queue.clone();
+        let (batches, messages, bytes) = Default::default();
+        let queue = Queue { held, batches, messages, bytes, is_in_turn: false, is_committed: false };
+        state.resting.remove(&name);
+        let before = state.queues.insert(name, queue);
+        self.shrink(&mut state, before)
+    }
+
+    /// An ownership is over.
+    pub(super) fn forget(&self, held: &HeldQueue) -> Vec<PullTicket> {
+        let mut state = self.state.lock();
+        if state.queues.get(&held.queue).is_none_or(|known| known.held.epoch > held.epoch) {
+            return Vec::new();
+        }
+        state.resting.remove(&held.queue);
+        let before = state.queues.remove(&held.queue);
+        self.shrink(&mut state, before)
+    }
+
+    fn shrink(&self, state: &mut State, gone: Option<Queue>) -> Vec<PullTicket> {
+        state.messages -= gone.map_or(0, |queue| queue.messages);
+        self.admitted(state)
+    }
+
+    /// Decides on a pull; see [`Admission`].
+    pub(super) fn admit(&self, held: &HeldQueue) -> Admission {
+        let mut state = self.state.lock();
+        let Some(queue) = state.of(held) else { return Admission::Over };
+        match self.obstacle(queue, state.paused.contains(&held.queue), state.messages) {
+            Some(why) => {
+                state.resting.insert(held.queue.clone());
+                Admission::Rest(why)
+            }
+            None => Admission::Go,
+        }
+    }
+
+    fn obstacle(&self, queue: &Queue, is_paused: bool, total: usize) -> Option<&'static str> {
+        if is_paused {
+            return Some("paused");
+        }
+        match queue.full(&self.limits) {
+            Some(Full::Messages) => Some("flow control: messages"),
+            Some(Full::Bytes) => Some("flow control: bytes"),
+            Some(Full::Span) => Some("flow control: span"),
+            // A queue that caches nothing is always pulled, so that none starves.
+            None if total > self.limit_for_all && queue.messages > 0 => Some("flow control: all queues together"),
+            None => None,
+        }
+    }
+
+    /// The tickets of resting queues that may be pulled now.
+    fn admitted(&self, state: &mut State) -> Vec<PullTicket> {
+        let State { queues, paused, resting, messages, .. } = state;
+        let mut tickets = Vec::new();
+        resting.retain(|name| {
+            let Some(queue) = queues.get(name) else { return false };
+            let rests = self.obstacle(queue, paused.contains(name), *messages).is_some();
+            if !rests {
+                tickets.push(queue.held.ticket());
+            }
+            rests
+        });
+        tickets
+    }
+
+    /// A pull brought these messages, and the next one begins at `next`. Changes nothing when the ownership is over.
+    pub(super) fn take_in(&self, held: &HeldQueue, mut messages: Vec<MessageExt>, next: i64) {
+        let mut state = self.state.lock();
+        let State { queues, turns, messages: total, .. } = &mut *state;
+        let known = queues.get_mut(&held.queue).filter(|known| known.held.epoch == held.epoch);
+        let Some(queue) = known.filter(|_| held.is_pulling()) else { return };
+        let mut known_to = held.with_progress(|progress| std::mem::replace(&mut progress.next_offset, next));
+        messages.retain(|message| {
+            let is_new = message.queue_offset() >= known_to;
+            known_to = known_to.max(message.queue_offset().saturating_add(1));
+            is_new
+        });
+        if messages.is_empty() {
+            return;
+        }
+        *total += messages.len();
+        queue.messages += messages.len();
+        queue.bytes += messages.iter().map(size_of).sum::<u64>();
+        queue.batches.push_back(messages);
+        if !std::mem::replace(&mut queue.is_in_turn, true) {
+            turns.push_back(held.queue.clone());
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Gives one pulled batch to the calling thread, waiting for it until the deadline. The tickets are to be submitted.
+    pub(super) fn poll(&self, deadline: Deadline) -> (Polled, Vec<PullTicket>) {
+        let me = std::thread::current().id();
+        let mut state = self.state.lock();
+        if self.auto {
+            state.settle(Some(me));
+        }
+        let seen = state.wakeups;
+        loop {
+            if state.is_closed {
+                return (Polled::Closed, Vec::new());
+            }
+            if std::mem::take(&mut state.is_woken) || state.wakeups != seen {
+                return (Polled::Woken, Vec::new());
+            }
+            if let Some(messages) = state.hand_out(me) {
+                return (Polled::Messages(messages), self.admitted(&mut state));
+            }
+            let left = deadline.remaining();
+            if left.is_zero() {
+                return (Polled::Nothing, Vec::new());
+            }
+            state.waiting += 1;
+            state = self.changed.wait_timeout(state, left);
+            state.waiting -= 1;
+        }
+    }
+
+    /// Ends the polls that wait now, or else the next one.
+    pub(super) fn wake(&self) {
+        let mut state = self.state.lock();
+        if state.waiting > 0 {
+            state.wakeups += 1;
+        } else {
+            state.is_woken = true;
+        }
+        self.changed.notify_all();
+    }
+
+    /// From now on nothing is handed out.
+    pub(super) fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn pause(&self, queues: &[MessageQueue]) {
+        self.state.lock().paused.extend(queues.iter().cloned());
+    }
+
+    pub(super) fn resume(&self, queues: &[MessageQueue]) -> Vec<PullTicket> {
+        let mut state = self.state.lock();
+        let State { queues: known, turns, paused, .. } = &mut *state;
+        for name in queues {
+            paused.remove(name);
+            if let Some(queue) = known.get_mut(name)
+                && !queue.batches.is_empty()
+                && !std::mem::replace(&mut queue.is_in_turn, true)
+            {
+                turns.push_back(name.clone());
+            }
+        }
+        let tickets = self.admitted(&mut state);
+        drop(state);
+        self.changed.notify_all();
+        tickets
+    }
+
+    pub(super) fn paused(&self) -> Vec<MessageQueue> {
+        self.state.lock().paused.iter().cloned().collect()
+    }
+
+    /// What the calling thread has in hand counts as handled.
+    pub(super) fn settle_mine(&self) {
+        self.state.lock().settle(Some(std::thread::current().id()));
+        self.changed.notify_all();
+    }
+
+    /// What any thread has in hand counts as handled.
+    pub(super) fn settle_all(&self) {
+        let mut state = self.state.lock();
+        let threads: Vec<_> = state.threads.keys().copied().collect();
+        for thread in threads {
+            state.settle(thread);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Everything of the queue below `offset` counts as handled, whoever has it.
+    pub(super) fn settle_below(&self, name: &MessageQueue, offset: i64) -> Result<(), NotCommitted> {
+        let mut state = self.state.lock();
+        let Some(held) = state.queues.get(name).map(|queue| queue.held.clone()) else {
+            return Err(NotCommitted::NotHeld);
+        };
+        let Some(position) = state.position(&held) else { return Err(NotCommitted::NotHeld) };
+        if offset > position {
+            return Err(NotCommitted::Beyond(position));
+        }
+        state.settle_where(|out| {
+            if out.held.epoch == held.epoch && out.from < offset {
+                let span = usize::try_from(offset.min(out.to) - out.from).unwrap_or(usize::MAX);
+                let done = if offset >= out.to { out.messages } else { span.min(out.messages) };
+                out.from = offset;
+                out.messages -= done;
+                done
+            } else {
+                0
+            }
+        });
+        state.advance(&held);
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Derives the offset to store of each queue anew, and marks it as committed.
+    pub(super) fn commit(&self, queues: &[Arc<HeldQueue>]) {
+        let mut state = self.state.lock();
+        for held in queues {
+            state.advance(held);
+            if let Some(queue) = state.queues.get_mut(&held.queue).filter(|queue| queue.held.epoch == held.epoch) {
+                queue.is_committed = true;
+            }
+        }
+    }
+
+    /// Whether an offset of this ownership was ever committed.
+    pub(super) fn is_committed(&self, held: &HeldQueue) -> bool {
+        self.state.lock().of(held).is_some_and(|queue| queue.is_committed)
+    }
+
+    /// The first offset that was not handed out; `None` while the start is not known.
+    pub(super) fn position(&self, held: &HeldQueue) -> Option<i64> {
+        self.state.lock().position(held)
+    }
+
+    /// The lowest offset that is not handled.
+    pub(super) fn handled(&self, held: &HeldQueue) -> Option<i64> {
+        self.state.lock().handled(held)
+    }
+
+    /// Messages and bytes cached, and whether the pull ticket rests here.
+    pub(super) fn cached(&self, held: &HeldQueue) -> (usize, u64, bool) {
+        let state = self.state.lock();
+        state.of(held).map_or((0, 0, false), |queue| (queue.messages, queue.bytes, state.resting.contains(&held.queue)))
+    }
+
+    /// The lowest and the highest offset cached.
+    pub(super) fn cached_range(&self, held: &HeldQueue) -> Option<(i64, i64)> {
+        self.state.lock().of(held)?.range()
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.state.lock().counts
+    }
+
+    /// Waits until no living thread has anything in hand, or the deadline.
+    pub(super) fn wait_settled(&self, deadline: Deadline) {
+        let mut state = self.state.lock();
+        while state.threads.values().any(|thread| !thread.out.is_empty() && thread.is_alive()) {
+            let left = deadline.remaining();
+            if left.is_zero() {
+                return;
+            }
+            state = self.changed.wait_timeout(state, left.min(LOOK_FOR_ENDED));
+        }
+    }
+
+    /// Finds threads that ended with messages in hand, and returns how many messages. They may have ended in a panic, so
+    /// these messages are not handled, and no offset passes them.
+    pub(super) fn find_ended(&self) -> usize {
+        let mut state = self.state.lock();
+        let ended: Vec<_> =
+            state.threads.iter().filter(|(id, thread)| id.is_some() && !thread.is_alive()).map(|(id, _)| *id).collect();
+        let mut found = 0;
+        for id in ended {
+            let Some(thread) = state.threads.remove(&id) else { continue };
+            let all = state.threads.entry(None).or_insert_with(|| Thread { alive: Weak::new(), out: Vec::new() });
+            for out in thread.out {
+                found += out.messages;
+                // Of several threads of one ownership only the lowest offset matters.
+                match all.out.iter_mut().find(|known| Arc::ptr_eq(&known.held, &out.held)) {
+                    Some(known) => {
+                        known.from = known.from.min(out.from);
+                        known.to = known.to.max(out.to);
+                        known.messages += out.messages;
+                        out.held.leave();
+                    }
+                    None => all.out.push(out),
+                }
+            }
+        }
+        if let Some(all) = state.threads.get_mut(&None) {
+            all.out.retain(|out| out.held.phase() != QueuePhase::Released);
+        }
+        found
+    }
+
+    /// Messages in hand of these ownerships.
+    pub(super) fn in_hand(&self, queues: &[Arc<HeldQueue>]) -> usize {
+        let state = self.state.lock();
+        let out = state.threads.values().flat_map(|thread| &thread.out);
+        out.filter(|out| queues.iter().any(|held| Arc::ptr_eq(held, &out.held))).map(|out| out.messages).sum()
+    }
+}
+
+impl State {
+    /// What is cached of this ownership, unless it is over.
+    fn of(&self, held: &HeldQueue) -> Option<&Queue> {
+        self.queues.get(&held.queue).filter(|queue| queue.held.epoch == held.epoch)
+    }
+
+    fn hand_out(&mut self, me: ThreadId) -> Option<Vec<MessageExt>> {
+        while let Some(name) = self.turns.pop_front() {
+            let Some(queue) = self.queues.get_mut(&name) else { continue };
+            queue.is_in_turn = false;
+            let Some((first, last)) = queue.front().filter(|_| !self.paused.contains(&name)) else { continue };
+            let thread = self.threads.entry(Some(me)).or_insert_with(Thread::current);
+            let known = thread.out.iter_mut().find(|out| Arc::ptr_eq(&out.held, &queue.held));
+            // An ownership waits for those who have entered it, so entering comes first.
+            if known.is_none() && !queue.held.enter() {
+                continue;
+            }
+            if !queue.held.may_hand_out(first, last) {
+                if known.is_none() {
+                    queue.held.leave();
+                }
+                continue;
+            }
+            let Some(messages) = queue.batches.pop_front() else { continue };
+            queue.messages -= messages.len();
+            queue.bytes -= messages.iter().map(size_of).sum::<u64>();
+            self.messages -= messages.len();
+            self.counts.polled += messages.len() as u64;
+            let to = last.saturating_add(1);
+            match known {
+                Some(out) => {
+                    out.to = to;
+                    out.messages += messages.len();
+                }
+                None => {
+                    let (held, messages) = (queue.held.clone(), messages.len());
+                    thread.out.push(Out { held, from: first, to, messages });
+                }
+            }
+            if !queue.batches.is_empty() {
+                queue.is_in_turn = true;
+                self.turns.push_back(name);
+            }
+            return Some(messages);
+        }
+        None
+    }
+
+    fn settle(&mut self, thread: Option<ThreadId>) {
+        let Some(thread) = self.threads.remove(&thread) else { return };
+        for out in thread.out {
+            self.counts.handled += out.messages as u64;
+            self.left(&out.held);
+        }
+    }
+
+    /// Lets `take` count what is handled of each; what has nothing left is settled.
+    fn settle_where(&mut self, mut take: impl FnMut(&mut Out) -> usize) {
+        let mut done = Vec::new();
+        for thread in self.threads.values_mut() {
+            for out in &mut thread.out {
+                self.counts.handled += take(out) as u64;
+            }
+            done.extend(thread.out.extract_if(.., |out| out.from >= out.to));
+        }
+        self.threads.retain(|_, thread| !thread.out.is_empty());
+        for out in done {
+            self.left(&out.held);
+        }
+    }
+
+    /// A thread has nothing in hand of this ownership any more. The offset goes first: who waits for the thread to leave
+    /// reads it then.
+    fn left(&self, held: &Arc<HeldQueue>) {
+        self.advance(held);
+        held.with_progress(|progress| progress.last_progress = Some(Instant::now()));
+        held.leave();
+    }
+
+    fn advance(&self, held: &HeldQueue) {
+        if let (Some(process), Some(handled)) = (held.process(), self.handled(held)) {
+            process.advance(handled);
+        }
+    }
+
+    fn handled(&self, held: &HeldQueue) -> Option<i64> {
+        let out = self.threads.values().flat_map(|thread| &thread.out);
+        let lowest = out.filter(|out| out.held.epoch == held.epoch).map(|out| out.from).min();
+        lowest.or_else(|| self.position(held))
+    }
+
+    fn position(&self, held: &HeldQueue) -> Option<i64> {
+        held.process()?;
+        let cached = self.of(held).and_then(Queue::front).map(|(first, _)| first);
+        Some(cached.unwrap_or_else(|| held.with_progress(|progress| progress.next_offset)))
+    }
+}
+
+impl Queue {
+    /// First and last offset of the batch that is next.
+    fn front(&self) -> Option<(i64, i64)> {
+        let batch = self.batches.front()?;
+        Some((batch.first()?.queue_offset(), batch.last()?.queue_offset()))
+    }
+
+    fn range(&self) -> Option<(i64, i64)> {
+        Some((self.batches.front()?.first()?.queue_offset(), self.batches.back()?.last()?.queue_offset()))
+    }
+
+    /// Strictly above a limit is full, as in the Java client.
+    fn full(&self, limits: &Limits) -> Option<Full> {
+        let span = self.range().map_or(0, |(first, last)| last - first);
+        if self.messages > limits.messages {
+            Some(Full::Messages)
+        } else if self.bytes > limits.bytes {
+            Some(Full::Bytes)
+        } else if span > limits.span {
+            Some(Full::Span)
+        } else {
+            None
+        }
+    }
+}
+
+impl Thread {
+    fn current() -> Self {
+        // A thread that is just ending counts as ended.
+        Self { alive: ALIVE.try_with(Arc::downgrade).unwrap_or_default(), out: Vec::new() }
+    }
+
+    fn is_alive(&self) -> bool {
+        self.alive.strong_count() > 0
+    }
+}
+
+fn size_of(message: &MessageExt) -> u64 {
+    message.body().len() as u64
+}

@@ -1,0 +1,9 @@
+//! The lite pull consumer on the embedded cluster.
+
+mod committing;
+mod polling;
+mod recovery;
+mod seeking;
+mod sharing;
+mod stopping;
+mod support;
