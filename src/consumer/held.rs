@@ -449,6 +449,16 @@ impl HeldTable {
         topics.into_iter().collect()
     }
 
+    /// These topics and those of all queues in the table: a queue that is given up needs its route until its offset is
+    /// stored.
+    pub(crate) fn with_topics_of(&self, mut topics: Vec<Arc<str>>) -> Vec<Arc<str>> {
+        let held = self.topics();
+        topics.extend(held);
+        topics.sort();
+        topics.dedup();
+        topics
+    }
+
     /// How many are held; those being given up do not count.
     pub(crate) fn owned(&self) -> usize {
         self.queues.lock().values().filter(|held| held.phase() < QueuePhase::Draining).count()

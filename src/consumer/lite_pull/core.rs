@@ -75,6 +75,10 @@ impl Core {
         self.subscriptions.read().get(topic).cloned()
     }
 
+    fn subscribed(&self) -> Vec<Arc<str>> {
+        self.subscriptions.read().keys().cloned().collect()
+    }
+
     pub(super) fn submit(&self, tickets: Vec<PullTicket>) {
         for ticket in tickets {
             self.instance.submit_pull(ticket);
@@ -102,7 +106,7 @@ impl ConsumerRole for Core {
     }
 
     fn topics(&self) -> Vec<Arc<str>> {
-        self.subscriptions.read().keys().cloned().collect()
+        self.held.with_topics_of(self.subscribed())
     }
 
     fn rebalance(&self) -> Round {
@@ -112,7 +116,7 @@ impl ConsumerRole for Core {
         let round = match self.mode() {
             Some(Mode::Subscribe) => {
                 let mut rebalancer = self.rebalancer.lock();
-                let topics = self.topics();
+                let topics = self.subscribed();
                 rebalancer.round(self, &topics, self)
             }
             _ => Round::Settled,

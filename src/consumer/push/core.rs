@@ -129,14 +129,14 @@ impl ConsumerRole for Core {
     }
 
     fn topics(&self) -> Vec<Arc<str>> {
-        self.subscriptions.topics()
+        self.held.with_topics_of(self.subscriptions.topics())
     }
 
     fn rebalance(&self) -> Round {
         if self.is_stopping() {
             return Round::Settled;
         }
-        let topics = self.topics();
+        let topics = self.subscriptions.topics();
         let round = {
             let mut rebalancer = self.rebalancer.lock();
             let round = rebalancer.round(self, &topics, self);
