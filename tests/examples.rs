@@ -45,6 +45,13 @@ fn the_quickstart_loses_nothing_on_its_own_cluster_and_on_one_that_makes_topics_
 }
 
 #[test]
+fn the_orderly_example_holds_the_order() {
+    let outcome = run("orderly", &[]);
+    assert_eq!(outcome.code, Some(0), "{}{}", outcome.out, outcome.err);
+    assert!(outcome.out.contains("Every order saw its steps in order."), "{}", outcome.out);
+}
+
+#[test]
 fn the_producer_sends_ten_messages() {
     let (cluster, input, name_servers) = embedded(&["--topic", "orders:2"]);
     let outcome = run("producer", &[&name_servers, "orders"]);

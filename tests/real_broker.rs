@@ -7,6 +7,8 @@ mod filters;
 mod java_peer;
 #[path = "scenarios/mixed.rs"]
 mod mixed;
+#[path = "scenarios/ordered_real.rs"]
+mod ordered_real;
 #[path = "real_broker/real_target.rs"]
 mod real_target;
 mod scenarios;
@@ -39,6 +41,22 @@ fn one_of_ours_joins_a_group_of_java_members() {
 fn java_members_and_ours_share_queues_by_each_of_the_six_strategies() {
     if let Some(target) = RealTarget::from_environment() {
         strategies::all(&target);
+    }
+}
+
+#[test]
+fn java_members_and_ours_hold_the_order_of_queues_together() {
+    if let Some(target) = RealTarget::from_environment() {
+        ordered_real::beside_java(&target);
+    }
+}
+
+/// Takes over a minute, which is how long brokers keep the locks of a member that was killed; so with `run.sh --churn` only.
+#[test]
+fn the_order_of_queues_is_held_when_processes_are_killed() {
+    let Some(target) = RealTarget::from_environment() else { return };
+    if std::env::var_os("ROCKETMQ_TEST_CHURN").is_some() {
+        ordered_real::killed(&target);
     }
 }
 

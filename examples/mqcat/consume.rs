@@ -1,14 +1,14 @@
 //! `mqcat consume`: joins a group and prints each message.
 
 use crate::common::stop_signals;
-use crate::consume_options::{self, ConsumeOptions};
+use crate::consume_options::{self, ConsumeOptions, Mode};
 use crate::events::{Started, Stopped};
 use crate::failure::Failure;
 use crate::printer::{Printer, QueueLines, Wish};
 use crossbeam::channel::{Receiver, Sender, after, bounded, never, select};
 use rocketmq_sync::{
-    ConsumeConcurrentlyContext, ConsumerEvent, MessageExt, PushConsumer, PushConsumerBuilder, QueuePhase,
-    ShutdownReport,
+    ConsumeConcurrentlyContext, ConsumeOrderlyContext, ConsumerEvent, MessageExt, PushConsumer, PushConsumerBuilder,
+    QueuePhase, ShutdownReport,
 };
 use std::sync::Arc;
 use std::thread;
@@ -128,12 +128,19 @@ fn builder(options: &ConsumeOptions, printer: &Arc<Printer>) -> Result<PushConsu
         builder = builder.set(key, value).map_err(|error| Failure::option(option, error))?;
     }
     let (of_messages, of_problems) = (Arc::clone(printer), Arc::clone(printer));
+    builder = match options.mode {
+        Mode::Concurrent => {
+            builder.listener(move |messages: &[MessageExt], context: &mut ConsumeConcurrentlyContext| {
+                of_messages.consume(messages, context)
+            })
+        }
+        mode => builder.order_by_key(mode == Mode::ByKey).listener_orderly(
+            move |messages: &[MessageExt], _: &mut ConsumeOrderlyContext| of_messages.consume_in_order(messages),
+        ),
+    };
     Ok(builder
         .consume_from(options.from)
         .allocate_strategy(options.settings.strategy(&options.strategy)?)
-        .listener(move |messages: &[MessageExt], context: &mut ConsumeConcurrentlyContext| {
-            of_messages.consume(messages, context)
-        })
         .rebalance_listener(QueueLines(Arc::clone(printer)))
         .event_listener(move |event: &ConsumerEvent| of_problems.problem(event)))
 }

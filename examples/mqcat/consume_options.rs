@@ -20,7 +20,9 @@ Joins a consumer group and prints each message; a message counts as consumed onc
                               or sql: and an SQL92 condition over properties
   --from WHERE                where a group without a stored offset begins: first, last (default), or
                               timestamp:YYYYMMDDHHMMSS (UTC)
-  --mode MODE                 concurrent (default); orderly and by-key: not yet
+  --mode MODE                 concurrent (default); orderly: each queue in order; by-key: each sharding key in order. In
+                              the latter two a failed message comes again before those behind it, and the
+                              dead-letter topic is for --max-reconsume only
   --model MODEL               clustering (default) or broadcasting; the latter keeps offsets in files under
                               --set offset_store_dir=FOLDER (default: .rocketmq_offsets in the home directory)
   --strategy NAME             allocation strategy: AVG (default), AVG_BY_CIRCLE, CONSISTENT_HASH, BALANCED_STICKY;
@@ -68,6 +70,7 @@ pub struct ConsumeOptions {
     pub group: String,
     pub subscriptions: Vec<(String, MessageSelector)>,
     pub from: ConsumeFromWhere,
+    pub mode: Mode,
     pub strategy: String,
     pub settings: Settings,
     /// Items of the builder: the option that asks for it, the item's name and value.
@@ -77,6 +80,16 @@ pub struct ConsumeOptions {
     pub count: Option<u64>,
     pub duration: Option<Duration>,
     pub output: Output,
+}
+
+/// What must wait for what.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Concurrent,
+    /// The messages of a queue.
+    Orderly,
+    /// Those with one sharding key.
+    ByKey,
 }
 
 /// Which messages fail on purpose.
@@ -93,6 +106,7 @@ pub fn parse(parser: &mut lexopt::Parser) -> Result<Option<ConsumeOptions>, Fail
     let (mut namesrv, mut group, mut subscriptions) = (None, None, Vec::new());
     let (mut from, mut strategy, mut items) = (ConsumeFromWhere::LastOffset, "AVG".to_owned(), Vec::new());
     let (mut fail_every, mut always_fail, mut settings) = (None, false, Settings::default());
+    let mut mode = Mode::Concurrent;
     let (mut count, mut duration, mut work, mut output) = (None, None, Duration::ZERO, Output::Text);
     while let Some(arg) = parser.next()? {
         match arg {
@@ -101,7 +115,7 @@ pub fn parse(parser: &mut lexopt::Parser) -> Result<Option<ConsumeOptions>, Fail
             Long("group") => group = Some(text(parser, "group")?),
             Long("topic") => subscriptions.push(subscription(&text(parser, "topic")?)?),
             Long("from") => from = where_to_begin(&text(parser, "from")?)?,
-            Long("mode") => known(parser, "mode", "concurrent", &["orderly", "by-key"])?,
+            Long("mode") => mode = mode_named(&text(parser, "mode")?)?,
             Long("strategy") => strategy = text(parser, "strategy")?,
             Long("set") => {
                 let (key, value) = pair(parser, "set")?;
@@ -144,6 +158,7 @@ pub fn parse(parser: &mut lexopt::Parser) -> Result<Option<ConsumeOptions>, Fail
         group,
         subscriptions,
         from,
+        mode,
         strategy,
         settings,
         items,
@@ -176,14 +191,11 @@ fn where_to_begin(value: &str) -> Result<ConsumeFromWhere, Failure> {
     }
 }
 
-/// An option with one value that works today and some that later versions will bring.
-fn known(parser: &mut lexopt::Parser, name: &str, today: &str, later: &[&str]) -> Result<(), Failure> {
-    let value = text(parser, name)?;
-    if value == today {
-        Ok(())
-    } else if later.contains(&value.as_str()) {
-        Err(Failure::NotYet(format!("--{name} {value}")))
-    } else {
-        Err(Failure::option(name, format!("{value:?} is not {today} or {}", later.join(" or "))))
+fn mode_named(value: &str) -> Result<Mode, Failure> {
+    match value {
+        "concurrent" => Ok(Mode::Concurrent),
+        "orderly" => Ok(Mode::Orderly),
+        "by-key" => Ok(Mode::ByKey),
+        other => Err(Failure::option("mode", format!("{other:?} is not concurrent, orderly or by-key"))),
     }
 }

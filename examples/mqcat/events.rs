@@ -5,6 +5,7 @@ use rocketmq_sync::{MessageExt, MessageQueue};
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 #[derive(Serialize)]
 pub struct Started<'a> {
@@ -39,6 +40,8 @@ pub struct Received<'a> {
     pub body_len: usize,
     pub body_sha256: String,
     pub result: Decision,
+    /// When the listener decided, in microseconds since the epoch.
+    pub at: u64,
 }
 
 impl<'a> Received<'a> {
@@ -61,6 +64,7 @@ impl<'a> Received<'a> {
             body_len: message.body().len(),
             body_sha256: Sha256::digest(message.body()).iter().map(|byte| format!("{byte:02x}")).collect(),
             result,
+            at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |at| at.as_micros() as u64),
         }
     }
 }

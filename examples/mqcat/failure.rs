@@ -8,8 +8,6 @@ use std::process::ExitCode;
 pub enum Failure {
     /// The command line is wrong; the text names the option. Exit code 2.
     Usage(String),
-    /// The command line asks for something that belongs to a later version. Exit code 2.
-    NotYet(String),
     /// It was under way when something went wrong; the text says what and where. Exit code 1.
     Failed(String),
 }
@@ -37,7 +35,7 @@ impl Failure {
 
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Usage(_) | Self::NotYet(_) => ExitCode::from(2),
+            Self::Usage(_) => ExitCode::from(2),
             Self::Failed(_) => ExitCode::FAILURE,
         }
     }
@@ -47,7 +45,6 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             Self::Usage(text) | Self::Failed(text) => text.clone(),
-            Self::NotYet(text) => format!("not yet: {text}"),
         };
         // One line, whatever a broker wrote in its remark.
         f.write_str(&text.lines().map(str::trim).collect::<Vec<_>>().join(" "))

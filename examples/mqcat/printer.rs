@@ -5,8 +5,8 @@ use crate::events::{Decision, OfMember, Problem, Rebalanced, Received};
 use crate::output::Output;
 use crossbeam::channel::Sender;
 use rocketmq_sync::{
-    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumerEvent, MessageExt, MessageQueue, RebalanceEvent,
-    RebalanceListener,
+    ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, ConsumerEvent, MessageExt,
+    MessageQueue, RebalanceEvent, RebalanceListener,
 };
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -109,28 +109,41 @@ impl Printer {
         messages: &[MessageExt],
         context: &mut ConsumeConcurrentlyContext,
     ) -> ConsumeConcurrentlyStatus {
-        self.open.wait();
         for (index, message) in messages.iter().enumerate() {
-            let turn = self.delivered.fetch_add(1, Ordering::Relaxed) + 1;
-            if turn > self.count {
-                self.stopping.wait();
-            }
-            thread::sleep(self.work);
-            let decision = self.decide(message);
-            let msg_id = message.msg_id();
-            let printed = self.write(&Received::new(message, &msg_id, decision), |event| Some(line(message, event)));
-            if !printed {
-                self.stopping.wait();
-            }
-            if decision == Decision::Retry || !printed {
+            if !self.handle(message) {
                 context.retry(index);
-            }
-            if turn == self.count {
-                let _ = self.wishes.try_send(Wish::CountReached);
-                self.stopping.wait();
             }
         }
         ConsumeConcurrentlyStatus::ConsumeSuccess
+    }
+
+    /// The same in order: the messages of a call fail together.
+    pub fn consume_in_order(&self, messages: &[MessageExt]) -> ConsumeOrderlyStatus {
+        match messages.iter().all(|message| self.handle(message)) {
+            true => ConsumeOrderlyStatus::Success,
+            false => ConsumeOrderlyStatus::SuspendCurrentQueueAMoment,
+        }
+    }
+
+    /// Prints a message; whether it is handled by that, and does not come again.
+    fn handle(&self, message: &MessageExt) -> bool {
+        self.open.wait();
+        let turn = self.delivered.fetch_add(1, Ordering::Relaxed) + 1;
+        if turn > self.count {
+            self.stopping.wait();
+        }
+        thread::sleep(self.work);
+        let decision = self.decide(message);
+        let msg_id = message.msg_id();
+        let printed = self.write(&Received::new(message, &msg_id, decision), |event| Some(line(message, event)));
+        if !printed {
+            self.stopping.wait();
+        }
+        if turn == self.count {
+            let _ = self.wishes.try_send(Wish::CountReached);
+            self.stopping.wait();
+        }
+        decision == Decision::Ok && printed
     }
 
     fn decide(&self, message: &MessageExt) -> Decision {

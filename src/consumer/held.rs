@@ -93,8 +93,11 @@ pub(crate) struct Progress {
     pub(crate) damage: Option<(i64, u32)>,
     /// Why it stands still, for people.
     pub(crate) standing: Option<String>,
-    /// Where an ownership before this one had come to: where it begins if nothing is stored.
+    /// Where an ownership before this one had come to, or what the start policy said while the lock was waited for: where
+    /// it begins if nothing is stored.
     pub(crate) reached: Option<i64>,
+    /// Whether that was asked for while the lock was waited for.
+    pub(crate) is_policy_asked: bool,
     /// Why the broker could not be asked for the queue's lock.
     pub(crate) lock_failure: Option<String>,
 }
@@ -127,6 +130,7 @@ impl HeldQueue {
                     damage: None,
                     standing: None,
                     reached: None,
+                    is_policy_asked: false,
                     lock_failure: None,
                 },
             ),

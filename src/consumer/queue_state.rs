@@ -21,6 +21,7 @@ pub struct QueueState {
     since_progress: Option<Duration>,
     standing_still: Option<String>,
     lock: Option<QueueLock>,
+    since_lock: Option<Duration>,
 }
 
 impl QueueState {
@@ -89,6 +90,11 @@ impl QueueState {
     pub fn lock(&self) -> Option<QueueLock> {
         self.lock
     }
+
+    /// Time since the last request by which the broker confirmed the lock was sent; `None` when none did.
+    pub fn since_lock(&self) -> Option<Duration> {
+        self.since_lock
+    }
 }
 
 impl QueueState {
@@ -116,7 +122,8 @@ impl HeldQueue {
             since_pull: progress.last_pull.map(|at| at.elapsed()),
             since_progress: progress.last_progress.map(|at| at.elapsed()),
             standing_still: progress.standing.clone().or_else(|| self.waits_in_order(&progress)),
-            lock: lock.map(|lock| lock.lock),
+            lock: lock.as_ref().map(|lock| lock.lock),
+            since_lock: lock.and_then(|lock| lock.granted).map(|at| at.elapsed()),
         }
     }
 

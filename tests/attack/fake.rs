@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use rocketmq_sync::message::store_codec::{StoredFields, encode_stored};
 use rocketmq_sync::protocol::body::{
-    BrokerData, GetConsumerListByGroupResponseBody, HeartbeatData, QueueData, TopicRouteData,
+    BrokerData, GetConsumerListByGroupResponseBody, HeartbeatData, LockBatchRequestBody, LockBatchResponseBody,
+    QueueData, TopicRouteData,
 };
 use rocketmq_sync::protocol::header::*;
 use rocketmq_sync::protocol::{RemotingCommand, RequestCode, ResponseCode};
@@ -412,7 +413,11 @@ impl Shared {
                 });
                 return None;
             }
-            RequestCode::CONSUMER_SEND_MSG_BACK => done(),
+            RequestCode::CONSUMER_SEND_MSG_BACK | RequestCode::UNLOCK_BATCH_MQ => done(),
+            RequestCode::LOCK_BATCH_MQ => {
+                let asked = LockBatchRequestBody::decode(&asked.command.body).unwrap();
+                done().with_body(LockBatchResponseBody { lock_ok_mq_set: asked.mq_set }.encode())
+            }
             RequestCode::SEND_MESSAGE | RequestCode::SEND_MESSAGE_V2 | RequestCode::SEND_BATCH_MESSAGE => {
                 let mut answer = done();
                 answer.ext_fields.put("msgId", "7F0000010000271100000000000000AA");

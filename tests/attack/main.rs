@@ -3,6 +3,7 @@
 mod fake;
 mod fields_commit;
 mod fields_membership;
+mod fields_order;
 mod fields_pull;
 mod fields_retry;
 mod filters;

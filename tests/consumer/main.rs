@@ -7,6 +7,7 @@ mod filters;
 mod hooks;
 mod membership;
 mod ordered;
+mod ordered_locks;
 mod problems;
 mod recovery;
 mod stopping;

@@ -189,7 +189,7 @@ if [ "${1:-}" = --serve ]; then
     shift
 fi
 if [ "${1:-}" = --churn ]; then
-    export ROCKETMQ_TEST_CHURN=yes TEST_FILTER=twenty_members
+    export ROCKETMQ_TEST_CHURN=yes TEST_FILTER="twenty_members processes_are_killed"
     shift
 fi
 versions=("$@")

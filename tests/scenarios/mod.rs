@@ -3,6 +3,7 @@
 
 pub mod churn;
 pub mod membership;
+pub mod ordered;
 pub mod recovery;
 pub mod restart;
 pub mod retry;
@@ -24,6 +25,8 @@ macro_rules! scenarios {
             a_consumer_starts_while_the_name_server_is_away => recovery::name_server_away_at_start,
             a_name_server_that_goes_away_later_stops_nothing => recovery::name_server_away_later,
             a_topic_that_appears_later_is_picked_up => recovery::topic_appears_later,
+            the_order_of_queues_is_held_while_processes_join_and_leave => ordered::by_queue,
+            the_order_of_keys_is_held_while_processes_join_and_leave => ordered::by_key,
             a_tag_expression_delivers_just_those_tags => tags::expression,
             tags_with_the_same_hash_do_not_leak_through => tags::collision,
         }

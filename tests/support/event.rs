@@ -33,6 +33,8 @@ pub struct Seen {
     pub body_sha256: String,
     /// Whether the listener asked for a retry.
     pub failed: bool,
+    /// When the listener decided, in microseconds on the clock of this machine.
+    pub at: u64,
 }
 
 /// A message as its producer reports it: what every consumer of it has to find.
@@ -120,6 +122,7 @@ fn seen(value: &Value) -> Option<Seen> {
         body_len: value["body_len"].as_u64()?,
         body_sha256: text(&value["body_sha256"])?,
         failed: value["result"].as_str()? == "retry",
+        at: value["at"].as_u64()?,
     })
 }
 

@@ -8,7 +8,10 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyContext;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyContext;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
@@ -56,7 +59,11 @@ final class Consuming {
             consumer.setInstanceName(instance);
         }
         consumer.setAllocateMessageQueueStrategy(Allocating.strategy(options));
-        consumer.registerMessageListener(options.has("--quiet") ? new Counter(options, consumed, stop) : new Listener(options));
+        if (options.get("--mode", "concurrent").equals("orderly")) {
+            consumer.registerMessageListener((MessageListenerOrderly) new Listener(options)::consumeInOrder);
+        } else {
+            consumer.registerMessageListener(options.has("--quiet") ? new Counter(options, consumed, stop) : new Listener(options));
+        }
     }
 
     static void run(Options options) throws Exception {
@@ -177,17 +184,27 @@ final class Consuming {
 
         @Override
         public ConsumeConcurrentlyStatus consumeMessage(List<MessageExt> messages, ConsumeConcurrentlyContext context) {
+            return tell(messages, context.getMessageQueue())
+                ? ConsumeConcurrentlyStatus.CONSUME_SUCCESS : ConsumeConcurrentlyStatus.RECONSUME_LATER;
+        }
+
+        ConsumeOrderlyStatus consumeInOrder(List<MessageExt> messages, ConsumeOrderlyContext context) {
+            return tell(messages, context.getMessageQueue())
+                ? ConsumeOrderlyStatus.SUCCESS : ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT;
+        }
+
+        private boolean tell(List<MessageExt> messages, MessageQueue queue) {
             for (MessageExt message : messages) {
                 if (workMillis > 0) {
                     try {
                         Thread.sleep(workMillis);
                     } catch (InterruptedException cut) {
                         Thread.currentThread().interrupt();
-                        return ConsumeConcurrentlyStatus.RECONSUME_LATER;
+                        return false;
                     }
                 }
                 consumed.incrementAndGet();
-                event("message").put("topic", message.getTopic()).put("broker", context.getMessageQueue().getBrokerName())
+                event("message").put("topic", message.getTopic()).put("broker", queue.getBrokerName())
                     .put("queue", message.getQueueId()).put("offset", message.getQueueOffset())
                     .put("msg_id", message.getMsgId()).put("unique_key", message.getProperty("UNIQ_KEY"))
                     .put("tags", message.getTags()).put("keys", message.getKeys())
@@ -195,9 +212,14 @@ final class Consuming {
                     .put("born", message.getBornTimestamp()).put("stored", message.getStoreTimestamp())
                     .put("properties", message.getProperties())
                     .put("body_len", message.getBody().length).put("body_sha256", Json.sha256(message.getBody()))
-                    .put("result", alwaysFail ? "retry" : "ok").print();
+                    .put("result", alwaysFail ? "retry" : "ok").put("at", microseconds()).print();
             }
-            return alwaysFail ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            return !alwaysFail;
+        }
+
+        private long microseconds() {
+            java.time.Instant now = java.time.Instant.now();
+            return now.getEpochSecond() * 1_000_000 + now.getNano() / 1_000;
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::consumer::event::ConsumerEvent;
 use crate::consumer::held::{HeldQueue, QueuePhase};
 use crate::consumer::order::seat::{GiveBack, LockAnswer, LockNews, Seat};
 use crate::consumer::push::core::Core;
+use crate::consumer::rebalance::start_offset::locate;
 use crate::error::Result;
 use crate::instance::ClientInstance;
 use crate::instance::scheduled::{Job, ScheduledExecutor};
@@ -65,6 +66,7 @@ impl Core {
                 Ok(master) => master,
                 Err(error) => {
                     self.lock_answered(asked, Err(error), now);
+                    next = now; // the pause of these is not known yet
                     continue;
                 }
             };
@@ -100,11 +102,28 @@ impl Core {
             match news {
                 LockNews::Granted => self.lock_granted(&held),
                 LockNews::Lost => self.lock_lost(&held),
-                LockNews::Refused | LockNews::Nothing => {}
+                LockNews::Refused => self.lock_refused(&held),
+                LockNews::Nothing => {}
                 LockNews::GiveBack => returned.push((held.queue.clone(), order.seat.clone())),
             }
         }
         self.lock_returns.send(returned, None);
+    }
+
+    /// Another member has the queue. A start by policy is decided now all the same: messages that come while the lock is
+    /// waited for must not be skipped if that member leaves nothing stored (field report 19).
+    fn lock_refused(&self, held: &Arc<HeldQueue>) {
+        let is_first = held.with_progress(|progress| !std::mem::replace(&mut progress.is_policy_asked, true));
+        if !is_first || held.phase() != QueuePhase::Wanted {
+            return;
+        }
+        let asked = held.clone();
+        let timeout = self.config.client.request_timeout;
+        locate(&self.instance, &self.store, &held.queue, self.config.consume_from, timeout, move |start| {
+            if let Ok(start) = start {
+                asked.with_progress(|progress| progress.reached = progress.reached.or(Some(start.offset)));
+            }
+        });
     }
 
     fn lock_granted(&self, held: &Arc<HeldQueue>) {
