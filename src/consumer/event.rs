@@ -3,6 +3,7 @@
 use crate::message::MessageQueue;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Queues that came to this consumer or left it.
 #[derive(Debug)]
@@ -78,6 +79,19 @@ pub enum ConsumerEvent {
         /// What is wrong with it.
         reason: String,
     },
+    /// A listener has not returned within `consume_timeout`: its messages are sent back, to be consumed again, and the
+    /// offset can pass them. The call goes on; what it answers later changes nothing. In broadcasting, where nothing can be
+    /// sent back, it is told and nothing else.
+    ConsumeTimeout {
+        /// The queue.
+        queue: MessageQueue,
+        /// The offset of the first message of the call.
+        offset: i64,
+        /// How many messages the call has.
+        messages: usize,
+        /// How long the listener has been running.
+        after: Duration,
+    },
     /// Brokers keep answering that they do not know this subscription. Usually members of one group subscribe to
     /// different topics: each heartbeat then replaces the others' set, and messages are missed.
     SubscriptionConflict {
@@ -151,6 +165,7 @@ impl ConsumerEvent {
             Self::OffsetCorrected { .. } => "offset_corrected",
             Self::MessageUnreadable { .. } => "message_unreadable",
             Self::BodyUnreadable { .. } => "body_unreadable",
+            Self::ConsumeTimeout { .. } => "consume_timeout",
             Self::SubscriptionConflict { .. } => "subscription_conflict",
             Self::DuplicateClientId { .. } => "duplicate_client_id",
             Self::MoreMembersThanQueues { .. } => "more_members_than_queues",
@@ -189,6 +204,10 @@ impl fmt::Display for ConsumerEvent {
             Self::BodyUnreadable { queue, offset, reason } => {
                 write!(f, "the body of message {offset} of {queue} cannot be read; it becomes a dead letter: {reason}")
             }
+            Self::ConsumeTimeout { queue, offset, messages, after } => write!(
+                f,
+                "the listener has not returned for {after:?} from {messages} messages beginning at offset {offset} of {queue}"
+            ),
             Self::SubscriptionConflict { topic, members, reason } => {
                 write!(
                     f,

@@ -1,6 +1,7 @@
 //! The push consumer on the embedded cluster.
 
 mod broadcast;
+mod concurrent;
 mod delivery;
 mod direct;
 mod filters;

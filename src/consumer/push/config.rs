@@ -41,6 +41,8 @@ pub(crate) struct PushConsumerConfig {
     pub(crate) hooks: Hooks,
     pub(crate) user_info: Option<UserInfo>,
     pub(crate) consume_threads: usize,
+    pub(crate) topic_concurrency: BTreeMap<String, usize>,
+    pub(crate) consume_timeout: Duration,
     pub(crate) consume_batch_size: usize,
     pub(crate) consume_max_span: u32,
     pub(crate) pull_batch_size: i32,
@@ -115,6 +117,10 @@ builder_items!(PushConsumerBuilder, set_own {
         consume_threads: usize => config.consume_threads;
         /// Messages in one call of the listener, at the most. Default 1, from 1 to 1024.
         consume_batch_size: usize => config.consume_batch_size;
+        /// How long a call of a concurrent listener may take. Then its messages are sent back, so that the offset can pass
+        /// them; the call itself goes on, and its answer changes nothing. Counts from the call, not from the pull. Default
+        /// 15 min, from 10 ms to 24 h. Looked at eight times within it, at least every 30 s.
+        consume_timeout: Duration => config.consume_timeout;
         /// How far the first unfinished and the last cached offset of a queue may be apart before pulls wait. Default
         /// 2000, from 1 to 65535.
         consume_max_span: u32 => config.consume_max_span;
@@ -188,6 +194,8 @@ impl PushConsumerBuilder {
             hooks: Hooks::default(),
             user_info: None,
             consume_threads: 20,
+            topic_concurrency: BTreeMap::new(),
+            consume_timeout: Duration::from_secs(15 * 60),
             consume_batch_size: 1,
             consume_max_span: 2000,
             pull_batch_size: 32,
@@ -266,6 +274,13 @@ impl PushConsumerBuilder {
         self
     }
 
+    /// At most so many worker threads are in messages of this topic at a time, and the others go on with other topics.
+    /// Messages of it that come again count too. Default: all threads. Concurrent listeners only. From 1 to 1000.
+    pub fn topic_concurrency(mut self, topic: impl Into<String>, threads: usize) -> Self {
+        self.config.topic_concurrency.insert(topic.into(), threads);
+        self
+    }
+
     /// Hears of each call of the listener; may be given more than once.
     pub fn consume_hook(mut self, hook: impl ConsumeHook) -> Self {
         self.config.hooks.add(hook);
@@ -324,6 +339,10 @@ impl PushConsumerConfig {
         self.listener()?;
         let millis = |duration: Duration| duration.as_millis();
         check_range("consume_threads", self.consume_threads, 1..=1000)?;
+        for (topic, threads) in &self.topic_concurrency {
+            check_range(&format!("topic_concurrency of '{topic}'"), *threads, 1..=1000)?;
+        }
+        check_range("consume_timeout (ms)", millis(self.consume_timeout), 10..=86_400_000)?;
         check_range("consume_batch_size", self.consume_batch_size, 1..=1024)?;
         check_range("consume_max_span", self.consume_max_span, 1..=65_535)?;
         check_range("pull_batch_size", self.pull_batch_size, 1..=1024)?;

@@ -160,6 +160,7 @@ impl ConsumerRole for Core {
 
     fn persist_offsets(&self, deadline: Deadline) {
         self.observer.stats.sample();
+        self.service.settle_finished();
         let _one_at_a_time = self.storing.lock();
         self.store_offsets(&self.held.all(), deadline);
     }

@@ -83,6 +83,8 @@ impl Core {
             ("consumeThreadMax", threads.to_string()),
             ("consumeConcurrentlyMaxSpan", config.consume_max_span.to_string()),
             ("consumeMessageBatchMaxSize", config.consume_batch_size.to_string()),
+            // Whole minutes there.
+            ("consumeTimeout", (config.consume_timeout.as_secs() / 60).to_string()),
             ("maxReconsumeTimes", config.reconsume_limit().to_string()),
             ("pullBatchSize", config.pull_batch_size.to_string()),
             ("pullBatchSizeInBytes", config.pull_batch_bytes.to_string()),

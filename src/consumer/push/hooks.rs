@@ -61,7 +61,7 @@ pub enum ConsumeReturn {
     Success,
     /// It answered in time, and some messages or all of them come again.
     Failed,
-    /// It took longer than `consume_timeout`. What it answered changes nothing if the messages were sent back meanwhile.
+    /// Its messages were sent back when it had taken longer than `consume_timeout`; what it answered changes nothing.
     TimedOut,
     /// It panicked; all messages come again.
     Panicked,
@@ -130,8 +130,10 @@ impl Observer {
         Self { stats: StatsTable::new(), group, hooks }
     }
 
-    pub(crate) fn before(&self, queue: &MessageQueue, messages: &[MessageExt]) {
+    /// Whether there are hooks, which have been told.
+    pub(crate) fn before(&self, queue: &MessageQueue, messages: &[MessageExt]) -> bool {
         self.hooks.before(&ConsumeCall { group: &self.group, queue, messages });
+        !self.hooks.0.is_empty()
     }
 
     pub(crate) fn after(&self, queue: &MessageQueue, messages: &[MessageExt], outcome: &ConsumeOutcome) {

@@ -82,6 +82,7 @@ impl Core {
         let deadline = Deadline::after(self.config.revoke_grace);
         let (mut revoked, mut lost): (Vec<_>, Vec<_>) =
             going.iter().cloned().partition(|held| held.wait_drained(deadline));
+        self.service.settle_finished();
         let stored = {
             let _one_at_a_time = self.storing.lock();
             let stored = self.store_offsets(going, Deadline::after(STORE_TIME));

@@ -7,6 +7,7 @@
 mod concurrent;
 mod config;
 mod core;
+mod crew;
 mod describe;
 mod direct;
 mod hooks;
@@ -24,6 +25,7 @@ pub use config::PushConsumerBuilder;
 pub use hooks::{ConsumeCall, ConsumeHook, ConsumeOutcome, ConsumeReturn};
 pub use stats::{ConsumerStats, Rates, TopicStats};
 
+use crate::config::check_range;
 use crate::consumer::allocate::AllocateAveragely;
 use crate::consumer::health::{Health, Problems};
 use crate::consumer::held::HeldTable;
@@ -36,7 +38,7 @@ use crate::consumer::queue_state::QueueState;
 use crate::consumer::rebalance::Rebalancer;
 use crate::consumer::report::ShutdownReport;
 use crate::consumer::selector::MessageSelector;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::instance::role::ConsumerRole;
 use crate::instance::{self, ClientInstance};
 use crate::message::{MessageQueue, topic};
@@ -160,6 +162,8 @@ impl PushConsumer {
                     observer: observer.clone(),
                     events: config.events.clone(),
                     threads: config.consume_threads,
+                    topic_concurrency: config.topic_concurrency.clone(),
+                    consume_timeout: config.consume_timeout,
                     batch_size: config.consume_batch_size,
                     limits,
                     total_bytes: config.total_bytes(),
@@ -249,6 +253,20 @@ impl PushConsumer {
     /// Messages that the listener failed since the start, each time counted.
     pub fn failed(&self) -> u64 {
         self.core.observer.stats.counts().1
+    }
+
+    /// Changes the number of worker threads. New ones begin at once; those in excess end when their listener has returned.
+    /// Nothing that is pulled is lost by it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) outside 1 to 1000, [`ErrorKind::State`](crate::ErrorKind::State) once
+    /// the consumer stops, [`ErrorKind::Io`](crate::ErrorKind::Io) when threads cannot be had.
+    pub fn set_consume_threads(&self, threads: usize) -> Result<()> {
+        check_range("consume_threads", threads, 1..=1000)?;
+        if self.core.is_stopping() {
+            return Err(Error::new(ErrorKind::State, format!("group '{}' stops here", self.core.group)));
+        }
+        self.core.service.set_threads(threads)
     }
 
     /// What was pulled and consumed since the start, by topic, with the rates of the last minute. Makes no request.

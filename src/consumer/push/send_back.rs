@@ -61,6 +61,11 @@ impl SendBack {
         self
     }
 
+    /// Whether a message can be stored elsewhere at all.
+    pub(crate) fn has_retry_topic(&self) -> bool {
+        !self.stays_here
+    }
+
     /// Stores a failed message elsewhere, if it is still ours.
     pub(crate) fn settle(&self, held: &HeldQueue, message: &MessageExt, delay_level: i32) -> Settled {
         // What is given up, or taken over by now, comes again by itself: a copy would make it come twice.

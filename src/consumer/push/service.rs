@@ -7,6 +7,7 @@ use super::hooks::{ConsumeOutcome, Observer};
 use super::stats::Tally;
 use crate::consumer::held::HeldQueue;
 use crate::consumer::process_queue::Limits;
+use crate::error::Result;
 use crate::instance::ClientInstance;
 use crate::message::MessageExt;
 use crate::protocol::body::ConsumeMessageDirectlyResult;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// Finished messages are settled at least this often, so that the offset follows slow listeners too.
 const SETTLE_EVERY: Duration = Duration::from_millis(5);
-const SETTLE_AT: usize = 64;
+pub(crate) const SETTLE_AT: usize = 64;
 
 pub(crate) trait ConsumeService: Send + Sync {
     /// Takes messages that were entered into the queue's process queue. Must not wait.
@@ -32,6 +33,14 @@ pub(crate) trait ConsumeService: Send + Sync {
     fn is_orderly(&self) -> bool;
     /// How many worker threads there are.
     fn threads(&self) -> usize;
+    /// Changes their number; those in excess leave when their listener has returned.
+    ///
+    /// # Errors
+    /// When a thread cannot be had.
+    fn set_threads(&self, threads: usize) -> Result<()>;
+    /// Settles what workers finished before the call they are in now, so that an offset to be stored is not behind it. They
+    /// do it themselves when their listener returns; finishing a message twice changes nothing.
+    fn settle_finished(&self) {}
     /// What each worker is doing, one line each, for `jstack` of the running info; those that wait for work are left out.
     fn activities(&self) -> Vec<String> {
         Vec::new()
@@ -84,8 +93,8 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// Tells the process queue what is finished, and wakes the pull that waited for room.
     pub(crate) fn settle(&self, held: &Arc<HeldQueue>, settling: &mut Settling) {
-        settling.since = None;
-        if settling.tally.calls > 0 {
+        settling.last = settling.now;
+        if settling.tally != Tally::default() {
             self.observer.stats.of(held.queue.shared_topic()).add(&mut settling.tally);
         }
         if settling.offsets.is_empty() {
@@ -109,12 +118,37 @@ impl Ledger {
 pub(crate) struct Settling {
     offsets: Vec<i64>,
     tally: Tally,
-    since: Option<Instant>,
+    /// The time, where the worker has just looked at the clock; else it is looked at again.
+    now: Option<Instant>,
+    /// When it last settled, or began.
+    last: Option<Instant>,
 }
 
 impl Settling {
+    /// The worker begins with a list.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        self.now = Some(now);
+        self.last = Some(now);
+    }
+
+    pub(crate) fn set_now(&mut self, now: Instant) {
+        self.now = Some(now);
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.now.unwrap_or_else(Instant::now)
+    }
+
     pub(crate) fn add(&mut self, message: &MessageExt) {
         self.offsets.push(message.queue_offset());
+    }
+
+    pub(crate) fn finished(&self) -> &[i64] {
+        &self.offsets
+    }
+
+    pub(crate) fn of(offsets: Vec<i64>) -> Self {
+        Self { offsets, ..Self::default() }
     }
 
     /// Counts a call of the listener with `messages`.
@@ -125,12 +159,18 @@ impl Settling {
         self.tally.consumed += messages.saturating_sub(outcome.failed) as u64;
     }
 
+    /// Counts messages of a call that took too long.
+    pub(crate) fn count_timed_out(&mut self, messages: usize) {
+        self.tally.failed += messages as u64;
+        self.tally.timed_out += messages as u64;
+    }
+
     pub(crate) fn is_due(&mut self) -> bool {
         if self.offsets.is_empty() {
             return false;
         }
-        let now = Instant::now();
-        let since = *self.since.get_or_insert(now);
-        self.offsets.len() >= SETTLE_AT || now.duration_since(since) >= SETTLE_EVERY
+        let now = self.now();
+        let last = *self.last.get_or_insert(now);
+        self.offsets.len() >= SETTLE_AT || now.saturating_duration_since(last) >= SETTLE_EVERY
     }
 }

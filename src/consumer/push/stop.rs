@@ -43,11 +43,9 @@ impl Stop {
         core.watch.stop();
         let held = core.held.stop_handing_out();
         let mut report = ShutdownReport::default();
-        for held in &held {
-            if !held.wait_drained(deadline) {
-                report.unfinished += held.running_messages();
-            }
-        }
+        let late: Vec<_> = held.iter().filter(|held| !held.wait_drained(deadline)).collect();
+        core.service.settle_finished();
+        report.unfinished = late.iter().map(|held| held.running_messages()).sum();
         let stored = {
             let _one_at_a_time = core.storing.lock();
             core.store_offsets(&held, Deadline::after(LAST_REQUESTS))

@@ -7,6 +7,7 @@
 
 pub(crate) mod keeper;
 
+use super::crew::{Crew, Place};
 use super::hooks::{ConsumeOutcome, ConsumeReturn};
 use super::send_back::{KEPT_FOR, Named, SendBack, Settled, TO_DEAD_LETTERS};
 use super::service::{ConsumeService, Ledger, Settling};
@@ -33,13 +34,6 @@ const LONGEST_RUN_WHILE_OTHERS_WAIT: Duration = Duration::from_secs(1);
 
 pub(crate) struct OrderlyConsumeService {
     shared: Arc<Shared>,
-    workers: Vec<JoinGuard>,
-}
-
-enum Work {
-    /// The token of an ownership: some of its lanes are ready.
-    Lanes(Arc<HeldQueue>),
-    Stop,
 }
 
 struct Shared {
@@ -51,9 +45,10 @@ struct Shared {
     send_back: SendBack,
     events: Option<EventListener>,
     returns: LockReturns,
-    /// Holds one token for each ownership, at the most.
-    sender: Sender<Work>,
-    receiver: Receiver<Work>,
+    crew: Crew,
+    /// Holds one token for each ownership, at the most: some of its lanes are ready.
+    sender: Sender<Arc<HeldQueue>>,
+    receiver: Receiver<Arc<HeldQueue>>,
 }
 
 /// What the service is built from.
@@ -81,15 +76,20 @@ impl OrderlyConsumeService {
             send_back: parts.send_back,
             events: parts.events,
             returns: parts.returns,
+            crew: Crew::new(),
             sender,
             receiver,
         });
-        let mut workers = Vec::with_capacity(parts.threads);
-        for number in 0..parts.threads {
-            let shared = shared.clone();
-            workers.push(JoinGuard::spawn(&format!("rmq-use-{number}"), move || shared.work())?);
-        }
-        Ok(Self { shared, workers })
+        let service = Self { shared };
+        service.set_threads(parts.threads)?;
+        Ok(service)
+    }
+}
+
+impl Drop for OrderlyConsumeService {
+    /// A start that failed half-way leaves no worker behind.
+    fn drop(&mut self) {
+        self.shared.crew.join(Deadline::after(Duration::ZERO));
     }
 }
 
@@ -123,7 +123,14 @@ impl ConsumeService for OrderlyConsumeService {
     }
 
     fn threads(&self) -> usize {
-        self.workers.len()
+        self.shared.crew.wanted()
+    }
+
+    fn set_threads(&self, threads: usize) -> Result<()> {
+        self.shared.crew.resize(threads, |place| {
+            let shared = self.shared.clone();
+            JoinGuard::spawn(&format!("rmq-use-{}", place.number), move || shared.work(&place))
+        })
     }
 
     /// Beside the order: a tool's message takes no lane and no lock, as in the Java client.
@@ -144,10 +151,7 @@ impl ConsumeService for OrderlyConsumeService {
     }
 
     fn join(&self, deadline: Deadline) -> bool {
-        for _ in &self.workers {
-            let _ = self.shared.sender.send(Work::Stop);
-        }
-        self.workers.iter().filter(|worker| !worker.join(deadline)).count() == 0
+        self.shared.crew.join(deadline)
     }
 }
 
@@ -157,12 +161,13 @@ impl Shared {
     /// Whoever makes either true calls this afterwards, so that the later of the two sees both.
     fn offer(&self, held: &Arc<HeldQueue>, order: &Order) {
         if order.seat.is_valid(Instant::now()) && order.lanes.lock().offer() {
-            let _ = self.sender.send(Work::Lanes(held.clone()));
+            let _ = self.sender.send(held.clone());
         }
     }
 
-    fn work(self: &Arc<Self>) {
-        while let Ok(Work::Lanes(held)) = self.receiver.recv() {
+    fn work(self: &Arc<Self>, place: &Place) {
+        while self.crew.keeps(place) {
+            let Some(held) = place.next(&self.receiver) else { continue };
             let Some(order) = held.order() else { continue };
             order.lanes.lock().accept();
             if !held.enter() {
@@ -173,7 +178,7 @@ impl Shared {
                 Box::new(move || shared.go_on(&held))
             };
             if order.seat.enter(held.epoch, wake) {
-                self.serve(&held, order);
+                self.serve(place, &held, order);
                 self.leave_seat(&held, order);
             }
             held.leave();
@@ -187,7 +192,7 @@ impl Shared {
     }
 
     /// Works on the lanes of an ownership until none is ready, or others wait for a worker.
-    fn serve(self: &Arc<Self>, held: &Arc<HeldQueue>, order: &Order) {
+    fn serve(self: &Arc<Self>, place: &Place, held: &Arc<HeldQueue>, order: &Order) {
         let mut settling = Settling::default();
         while order.seat.is_valid(Instant::now()) {
             let taken = order.lanes.lock().take();
@@ -200,7 +205,7 @@ impl Shared {
             if let (Some(number), RunEnd::Suspended(until)) = (suspended, end) {
                 self.wake_at(until, held.clone(), key, number);
             }
-            if !self.receiver.is_empty() {
+            if !self.receiver.is_empty() || !self.crew.wants(place) {
                 break;
             }
         }
