@@ -62,6 +62,14 @@ fn the_producer_sends_ten_messages() {
 }
 
 #[test]
+fn the_lite_pull_example_reads_all_and_the_end_once_more() {
+    let outcome = run("lite_pull", &[]);
+    assert_eq!(outcome.code, Some(0), "{}{}", outcome.out, outcome.err);
+    assert!(outcome.out.contains("read 20 messages of 2 queues\nread the last 4 once more\n"), "{}", outcome.out);
+    assert_eq!(outcome.out.matches("committed 10").count(), 2, "{}", outcome.out);
+}
+
+#[test]
 fn wrong_options_end_with_code_2() {
     for (name, args) in
         [("embedded", &["--port", "x"][..]), ("embedded", &["--topic", "a:b"]), ("quickstart", &["--x"])]

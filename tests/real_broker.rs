@@ -38,6 +38,13 @@ fn one_of_ours_joins_a_group_of_java_members() {
 }
 
 #[test]
+fn a_java_lite_pull_consumer_and_ours_go_on_at_each_other_s_offsets() {
+    if let Some(target) = RealTarget::from_environment() {
+        mixed::lite_pull_takes_turns(&target);
+    }
+}
+
+#[test]
 fn java_members_and_ours_share_queues_by_each_of_the_six_strategies() {
     if let Some(target) = RealTarget::from_environment() {
         strategies::all(&target);

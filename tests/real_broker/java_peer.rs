@@ -56,6 +56,13 @@ impl JavaService {
         offsets(&answers[0]["offsets"]).unwrap_or_else(|| panic!("not offsets: {answers:?}"))
     }
 
+    /// A lite pull consumer takes so many messages, commits them and leaves; queue and offset of each.
+    pub fn lite_pull(&mut self, group: &str, topic: &str, count: usize) -> Vec<(i32, i64)> {
+        let answers = self.ask(&format!("lite-pull {group} {topic} {count}"));
+        let one = |answer: &Value| Some((i32::try_from(answer["queue"].as_i64()?).ok()?, answer["offset"].as_i64()?));
+        answers.iter().map(|answer| one(answer).unwrap_or_else(|| panic!("not a polled message: {answer}"))).collect()
+    }
+
     /// What is answered before `done`; fails when the peer could not do it.
     fn ask(&mut self, command: &str) -> Vec<Value> {
         writeln!(self.commands, "{command}").and_then(|()| self.commands.flush()).expect("the Java peer listens");

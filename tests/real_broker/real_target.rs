@@ -82,6 +82,11 @@ impl RealTarget {
         SERVICE.get_or_init(start).lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What a Java lite pull consumer of the group gets; see [`JavaService::lite_pull`].
+    pub fn java_lite_pull(&self, group: &str, topic: &str, count: usize) -> Vec<(i32, i64)> {
+        self.service().lite_pull(group, topic, count)
+    }
+
     fn control(&self, action: &str, what: &str) {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/real_broker/cluster.sh");
         let status = Command::new(script).args([&self.cluster, action, what]).status().expect("cluster.sh can be run");

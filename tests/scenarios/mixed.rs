@@ -1,10 +1,12 @@
 //! Groups in which this client and the official Java client are members side by side.
 
 use crate::real_target::RealTarget;
+use crate::scenarios::lite_pull;
 use crate::support::crew::Crew;
 use crate::support::mqcat::Consume;
 use crate::support::produce::{compare, produce};
 use crate::support::{Target, unique};
+use std::collections::BTreeSet;
 
 /// Ours are there first, then a Java member comes, then it leaves.
 pub fn java_joins(target: &RealTarget) {
@@ -30,6 +32,31 @@ pub fn ours_joins(target: &RealTarget) {
     crew.stop(java[0]);
     crew.wait_for_shares(&[java[1], ours], &topic, 8);
     finish(target, crew, sent, &topic, &group);
+}
+
+/// A Java lite pull consumer and ours read one group in turn: each begins where the other committed.
+pub fn lite_pull_takes_turns(target: &RealTarget) {
+    let (topic, group) = (unique("lite_turns"), unique("lite_turns_group"));
+    target.create_topic(&topic, 2);
+    produce(target, &topic, 100);
+    let mut seen = ours_takes(target, &group, &topic, 30);
+    let java = target.java_lite_pull(&group, &topic, 40);
+    assert!(java.iter().all(|one| !seen.contains(one)), "Java went back: {java:?}, ours had {seen:?}");
+    seen.extend(java);
+    let left = 100 - seen.len();
+    let ours = ours_takes(target, &group, &topic, left);
+    assert!(ours.iter().all(|one| !seen.contains(one)), "ours went back: {ours:?}, Java and ours had {seen:?}");
+    seen.extend(ours);
+    assert_eq!(seen.into_iter().collect::<BTreeSet<_>>().len(), 100);
+    let offsets = target.stored_offsets(&group, &topic).expect("the Java peer reads them");
+    assert!(offsets.values().all(|(committed, end)| committed == end), "not everything is committed: {offsets:?}");
+}
+
+fn ours_takes(target: &RealTarget, group: &str, topic: &str, count: usize) -> Vec<(i32, i64)> {
+    let consumer = lite_pull::builder(target, group).subscribe(topic, "*").auto_commit(false).start().unwrap();
+    let polled = lite_pull::poll(&consumer, count);
+    consumer.commit().unwrap();
+    polled.iter().map(|message| (message.message_queue().queue_id(), message.queue_offset())).collect()
 }
 
 fn prepare(target: &RealTarget, name: &str) -> (String, String, Crew, Consume) {

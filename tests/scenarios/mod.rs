@@ -2,6 +2,7 @@
 //! embedded one, `tests/real_broker.rs` on real brokers.
 
 pub mod churn;
+pub mod lite_pull;
 pub mod membership;
 pub mod ordered;
 pub mod recovery;
@@ -29,6 +30,8 @@ macro_rules! scenarios {
             the_order_of_keys_is_held_while_processes_join_and_leave => ordered::by_key,
             a_tag_expression_delivers_just_those_tags => tags::expression,
             tags_with_the_same_hash_do_not_leak_through => tags::collision,
+            assigned_queues_are_polled_sought_and_committed => lite_pull::assigned,
+            two_members_that_poll_share_and_hand_over => lite_pull::shared,
         }
     };
     ($target:expr; $($name:ident => $module:ident :: $scenario:ident,)*) => {

@@ -13,7 +13,7 @@ import java.util.concurrent.ThreadLocalRandom;
  * Peer ports                      free ports of a name server and two brokers, in one line
  * Peer consume OPTIONS            a member of a consumer group, until SIGTERM, SIGINT or the end of its input
  * Peer members                    members that join and leave by commands from standard input, as `mqcat members`
- * Peer serve --namesrv A --broker B   commands from standard input: create-topic, produce, committed
+ * Peer serve --namesrv A --broker B   commands from standard input: create-topic, produce, committed, lite-pull
  * </pre>
  */
 public final class Peer {

@@ -51,6 +51,10 @@ final class Serving {
             case "committed":
                 committed(words[1], words[2]);
                 break;
+            case "lite-pull":
+                LitePulling.run(namesrv, words[1], words[2], Integer.parseInt(words[3]));
+                Json.event("done").print();
+                break;
             default:
                 throw new IllegalArgumentException("unknown command");
         }
