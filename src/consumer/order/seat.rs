@@ -202,6 +202,9 @@ impl Seat {
         let mut state = self.state.lock();
         if state.owner == epoch {
             state.owner = 0;
+            if self.times.is_some() {
+                self.set_valid(None);
+            }
         }
     }
 
@@ -272,6 +275,10 @@ impl Seat {
                 state.lock = Lock::Held;
                 state.refusals = 0;
                 state.next_ask = sent + times.interval;
+                if state.owner == 0 {
+                    // A listener of an ownership that is over still runs; whoever leaves last gives the lock back.
+                    return LockNews::Nothing;
+                }
                 self.set_valid(Some(sent + times.validity));
                 let may_have_been_lost =
                     was_held && before.is_some_and(|before| now.saturating_duration_since(before) > SURELY_KEPT);
@@ -292,9 +299,14 @@ impl Seat {
         }
     }
 
-    /// The broker may have forgotten the lock: it is asked at once.
+    /// The broker may have forgotten the lock and locked the queue for another: it is asked at once, and nothing is handed
+    /// out until it confirms.
     pub(crate) fn doubt(&self, now: Instant) {
-        self.state.lock().next_ask = now;
+        if self.times.is_some() {
+            let mut state = self.state.lock();
+            state.next_ask = now;
+            self.set_valid(None);
+        }
     }
 
     /// The ownership that had the seat is over, and its offset is stored.
@@ -308,7 +320,6 @@ impl Seat {
             state.gives_back_when_left = true;
             return GiveBack::WhenLeft;
         }
-        self.set_valid(None);
         state.begin_to_give_back()
     }
 
@@ -377,3 +388,7 @@ impl State {
 #[cfg(test)]
 #[path = "seat_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "seat_world_tests.rs"]
+mod world_tests;
