@@ -1,12 +1,13 @@
 //! Settings of an [`EmbeddedCluster`].
 
-use super::broker::{self, Broker, BrokerConfig, DEFAULT_LEVELS, DelayLevels, Limits, WhenFull};
+use super::broker::{self, Broker, BrokerConfig, DEFAULT_LEVELS, DelayLevels, Limits, TransactionLimits, WhenFull};
 use super::routes::Routes;
 use super::{EmbeddedCluster, check_new_topic};
 use crate::error::{Error, ErrorKind, Result};
 use crate::time::Clock;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Most topics and groups of one broker; clients can make both.
 const MAX_TOPICS: usize = 65_536;
@@ -22,6 +23,8 @@ pub struct EmbeddedClusterBuilder {
     broker_names: Vec<String>,
     topics: Vec<(String, u32)>,
     delay_levels: String,
+    timer_max_delay: Duration,
+    transactions: TransactionLimits,
     auto_create_topics: bool,
     property_filter: bool,
     max_bytes: usize,
@@ -40,6 +43,12 @@ impl EmbeddedClusterBuilder {
             broker_names: vec!["broker-a".into()],
             topics: Vec::new(),
             delay_levels: DEFAULT_LEVELS.into(),
+            timer_max_delay: Duration::from_secs(3 * 86_400),
+            transactions: TransactionLimits {
+                timeout: Duration::from_secs(6),
+                interval: Duration::from_secs(30),
+                most_checks: 15,
+            },
             auto_create_topics: true,
             property_filter: true,
             max_bytes: 256 * 1024 * 1024,
@@ -85,6 +94,35 @@ impl EmbeddedClusterBuilder {
     /// `1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h`.
     pub fn delay_levels(mut self, levels: impl Into<String>) -> Self {
         self.delay_levels = levels.into();
+        self
+    }
+
+    /// How far ahead of its arrival a message with a timer property (`TIMER_DELAY_SEC`, `TIMER_DELAY_MS` or
+    /// `TIMER_DELIVER_MS`) may want to be delivered; one that wants more is refused with code 13. As the broker setting
+    /// `timerMaxDelaySec`. Default 3 days, at most 366.
+    pub fn timer_max_delay(mut self, delay: Duration) -> Self {
+        self.timer_max_delay = delay.min(Duration::from_secs(366 * 86_400));
+        self
+    }
+
+    /// How long a broker waits for the word of a producer about a transactional message before it asks, as the broker
+    /// setting `transactionTimeOut`. A message may bring a longer time of its own. Default 6 s.
+    pub fn transaction_timeout(mut self, timeout: Duration) -> Self {
+        self.transactions.timeout = timeout;
+        self
+    }
+
+    /// How long a broker waits before it asks about the same message again, as `transactionCheckInterval`; at least
+    /// 1 ms. Default 30 s.
+    pub fn transaction_check_interval(mut self, interval: Duration) -> Self {
+        self.transactions.interval = interval.clamp(Duration::from_millis(1), Duration::from_secs(366 * 86_400));
+        self
+    }
+
+    /// How often a broker asks about a message before it gives it up to the topic `TRANS_CHECK_MAX_TIME_TOPIC`, as
+    /// `transactionCheckMax`. Default 15.
+    pub fn transaction_check_max(mut self, times: u32) -> Self {
+        self.transactions.most_checks = times;
         self
     }
 
@@ -188,6 +226,8 @@ impl EmbeddedClusterBuilder {
                 bind: self.bind,
                 advertise,
                 delay_levels: delay_levels.clone(),
+                timer_max_delay: self.timer_max_delay,
+                transactions: self.transactions,
                 auto_create_topics: self.auto_create_topics,
                 property_filter: self.property_filter,
                 limits,

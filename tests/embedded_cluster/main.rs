@@ -14,3 +14,5 @@ mod route;
 mod send;
 mod sql;
 mod support;
+mod timer;
+mod transaction;

@@ -1,11 +1,10 @@
-//! From a message to a record in the store: delay, limits, place, wake-up.
+//! From a message to a record in the store: limits, place, wake-up.
 //!
-//! Kept from a real broker (`HookUtils`, `DefaultMessageStore.putMessage`, `ScheduleMessageService`): a message with a
-//! delay level waits in the schedule topic under REAL_TOPIC and REAL_QID, which stay visible on the delivered message;
-//! the limits and codes of the store. Stronger: readable at once; a delayed message is delivered at its time and takes
-//! the room of its own copy, so a full broker still delivers. Left out: timer messages, flush and replication codes.
+//! Kept from a real broker (`HookUtils`, `DefaultMessageStore.putMessage`): the limits and codes of the store. Stronger:
+//! readable at once. Left out: flush and replication codes.
 
 use super::config::MAX_MESSAGE_SIZE;
+use super::delay::{Wait, recall_handle};
 use super::filter::Filter;
 use super::outbox::Outbox;
 use super::property_list::PropertyList;
@@ -14,7 +13,7 @@ use super::store::Placement;
 use crate::base::java_hash::string_hash;
 use crate::message::id::offset_message_id;
 use crate::message::store_codec::{DecodeOptions, StoredFields, decode_one, encode_stored};
-use crate::message::topic::{MAX_TOPIC_LENGTH, SCHEDULE_TOPIC, is_retry};
+use crate::message::topic::{MAX_TOPIC_LENGTH, is_retry};
 use crate::message::{MessageExt, properties, sys_flag};
 use crate::protocol::ResponseCode;
 use crate::time::to_millis;
@@ -39,6 +38,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) reconsume_times: i32,
     pub(crate) body: &'a [u8],
     pub(crate) properties: PropertyList<'a>,
+    /// Where the half message of this final one lies; 0 for others.
+    pub(crate) prepared_position: i64,
 }
 
 impl<'a> Draft<'a> {
@@ -54,6 +55,7 @@ impl<'a> Draft<'a> {
             reconsume_times: message.reconsume_times(),
             body: message.body(),
             properties: message.properties().collect(),
+            prepared_position: 0,
         }
     }
 }
@@ -63,23 +65,36 @@ impl<'a> Draft<'a> {
 pub(crate) struct Stored {
     pub(crate) msg_id: String,
     pub(crate) queue_offset: i64,
-    wake: Option<(u32, i64, i64)>,
+    pub(crate) position: i64,
+    /// With which a timer message could be taken back.
+    pub(crate) recall_handle: Option<String>,
+    /// Slot, next offset and tags code, for the pulls that wait.
+    pub(super) wake: (u32, i64, i64),
 }
 
 /// A draft that passed the checks, with what they computed.
 #[derive(Debug)]
-struct Ready<'a> {
+pub(super) struct Ready<'a> {
     draft: Draft<'a>,
     properties: String,
-    size: usize,
-    /// The level at which it waits.
-    delay_level: Option<i32>,
+    pub(super) size: usize,
+    wait: Option<Wait>,
 }
 
 impl State {
     /// Stores a message, and wakes the pulls that wait for it.
     pub(crate) fn put(&mut self, draft: Draft<'_>, out: &mut Outbox) -> Result<Stored, Refusal> {
         let ready = self.prepare(draft, true)?;
+        self.put_ready(ready, out)
+    }
+
+    /// Stores a message as it is, whatever delay it asks for.
+    pub(crate) fn put_plain(&mut self, draft: Draft<'_>, out: &mut Outbox) -> Result<Stored, Refusal> {
+        let ready = self.prepare(draft, false)?;
+        self.put_ready(ready, out)
+    }
+
+    fn put_ready(&mut self, ready: Ready<'_>, out: &mut Outbox) -> Result<Stored, Refusal> {
         if !self.store.admit(ready.size, 1) {
             return refuse(ResponseCode::SERVICE_NOT_AVAILABLE, self.full_remark());
         }
@@ -102,32 +117,6 @@ impl State {
         Ok(stored)
     }
 
-    /// Delivers the delayed message whose copy in the schedule topic lies at `position`.
-    pub(crate) fn deliver_delayed(&mut self, position: i64, out: &mut Outbox) {
-        // Dropped to make room: a real broker skips it as well.
-        let Some(message) = self.message_at(position) else { return };
-        let real_queue = message.property(properties::REAL_QUEUE_ID).and_then(|id| id.parse().ok());
-        let (Some(topic), Some(queue_id)) = (message.property(properties::REAL_TOPIC), real_queue) else {
-            log::error!("embedded broker {}: the delayed message at {position} names no queue", self.config.name);
-            return;
-        };
-        self.store.discard(position);
-        let draft = Draft { topic: topic.into(), queue_id, ..Draft::copy_of(&message) };
-        let stored = self.prepare(draft, false).and_then(|ready| {
-            // Whether or not it says yes, it has made what room there was: the copy's own at least.
-            let _ = self.store.admit(ready.size, 1);
-            self.store_ready(ready)
-        });
-        match stored {
-            Ok(stored) => self.wake(stored.wake, out),
-            Err(refusal) => log::error!(
-                "embedded broker {}: the delayed message at {position} cannot be delivered: {}",
-                self.config.name,
-                refusal.remark
-            ),
-        }
-    }
-
     /// The stored message that starts at `position`.
     pub(crate) fn message_at(&self, position: i64) -> Option<MessageExt> {
         let record = Bytes::copy_from_slice(self.store.at_position(position)?);
@@ -146,7 +135,7 @@ impl State {
         }
     }
 
-    fn prepare<'a>(&self, mut draft: Draft<'a>, may_delay: bool) -> Result<Ready<'a>, Refusal> {
+    pub(super) fn prepare<'a>(&self, mut draft: Draft<'a>, may_delay: bool) -> Result<Ready<'a>, Refusal> {
         let illegal = |what: String| refuse(ResponseCode::MESSAGE_ILLEGAL, format!("the message is illegal: {what}"));
         let longest = if is_retry(&draft.topic) { MAX_RETRY_TOPIC } else { MAX_TOPIC_LENGTH };
         if draft.topic.len() > longest {
@@ -156,7 +145,7 @@ impl State {
             return illegal(format!("its body has {} bytes; the most is {MAX_MESSAGE_SIZE}", draft.body.len()));
         }
         let decided = matches!(draft.sys_flag & sys_flag::TRANSACTION_MASK, 0 | sys_flag::TRANSACTION_COMMIT);
-        let delay_level = if may_delay && decided { self.delay(&mut draft) } else { None };
+        let wait = if may_delay && decided { self.delay(&mut draft)? } else { None };
         let properties = draft.properties.encode();
         if properties.len() > properties::MAX_LENGTH {
             let most = properties::MAX_LENGTH;
@@ -167,49 +156,41 @@ impl State {
         if size > MAX_MESSAGE_SIZE + RECORD_SLACK {
             return illegal(format!("it takes {size} bytes in all; the most is {}", MAX_MESSAGE_SIZE + RECORD_SLACK));
         }
-        Ok(Ready { draft, properties, size, delay_level })
+        Ok(Ready { draft, properties, size, wait })
     }
 
-    /// Sends a message that asks for a delay to the schedule topic; returns its level.
-    fn delay(&self, draft: &mut Draft<'_>) -> Option<i32> {
-        let level: i32 = draft.properties.get(properties::DELAY_TIME_LEVEL)?.parse().ok()?;
-        if level <= 0 {
-            return None;
-        }
-        for timer in [properties::TIMER_DELIVER_MS, properties::TIMER_DELAY_SEC, properties::TIMER_DELAY_MS] {
-            draft.properties.remove(timer);
-        }
-        let level = self.config.delay_levels.capped(level);
-        draft.properties.set(properties::DELAY_TIME_LEVEL, level.to_string());
-        let topic = std::mem::replace(&mut draft.topic, SCHEDULE_TOPIC.into());
-        draft.properties.set(properties::REAL_TOPIC, topic);
-        draft.properties.set(properties::REAL_QUEUE_ID, draft.queue_id.to_string());
-        draft.queue_id = level - 1;
-        Some(level)
-    }
-
-    fn store_ready(&mut self, ready: Ready<'_>) -> Result<Stored, Refusal> {
-        let Ready { draft, properties, size, delay_level } = ready;
+    pub(super) fn store_ready(&mut self, ready: Ready<'_>) -> Result<Stored, Refusal> {
+        let Ready { draft, properties, size, wait } = ready;
         let at = self.store.place(&draft.topic, draft.queue_id, self.now_millis());
         let mut record = Vec::with_capacity(size);
         encode_stored(&fields(&draft, &properties, at, self.address), &mut record)?;
-        let tags_code = match delay_level {
-            Some(level) => at.store_time + self.config.delay_levels.delay(level).as_millis() as i64,
-            None => draft.properties.get(properties::TAGS).map_or(0, |tags| i64::from(string_hash(tags))),
+        let tags_code = match wait {
+            Some(Wait::Level(level)) => at.store_time + self.config.delay_levels.delay(level).as_millis() as i64,
+            _ => draft.properties.get(properties::TAGS).map_or(0, |tags| i64::from(string_hash(tags))),
         };
         self.store.append(at, record, tags_code, draft.properties.index_keys());
-        if let Some(level) = delay_level {
-            self.schedule.add(self.now() + self.config.delay_levels.delay(level), at.position);
+        let mut handle = None;
+        match wait {
+            None => {}
+            Some(Wait::Level(level)) => {
+                self.schedule.add(self.now() + self.config.delay_levels.delay(level), at.position);
+            }
+            Some(Wait::Until(due)) => {
+                self.schedule.add(due, at.position);
+                self.note_timer(&draft.properties);
+                handle = recall_handle(&self.config.name, &draft.properties);
+            }
         }
         Ok(Stored {
             msg_id: offset_message_id(self.address, at.position),
             queue_offset: at.queue_offset,
-            wake: Some((at.slot, at.queue_offset + 1, tags_code)),
+            position: at.position,
+            recall_handle: handle,
+            wake: (at.slot, at.queue_offset + 1, tags_code),
         })
     }
 
-    fn wake(&mut self, arrival: Option<(u32, i64, i64)>, out: &mut Outbox) {
-        let Some((slot, max_offset, tags_code)) = arrival else { return };
+    pub(super) fn wake(&mut self, (slot, max_offset, tags_code): (u32, i64, i64), out: &mut Outbox) {
         let record = self.store.record_in(slot, max_offset - 1);
         let passes = |filter: &Filter| filter.passes_code(tags_code) && filter.passes_record(record, &mut 0);
         for held in self.holds.take_arrived(slot, max_offset, passes) {
@@ -239,7 +220,7 @@ fn fields<'a>(draft: &'a Draft<'_>, properties: &'a str, at: Placement, store_ho
         store_millis: at.store_time,
         store_host,
         reconsume_times: draft.reconsume_times,
-        prepared_transaction_offset: 0,
+        prepared_transaction_offset: draft.prepared_position,
         ..StoredFields::new(&draft.topic, draft.body, properties)
     }
 }

@@ -2,9 +2,11 @@
 
 use super::schedule::DelayLevels;
 use super::store::Limits;
+use super::transaction::TransactionLimits;
 use crate::time::Clock;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Settings of one embedded broker; they do not change while it exists.
 #[derive(Debug, Clone)]
@@ -15,6 +17,9 @@ pub(crate) struct BrokerConfig {
     /// The address that clients are told.
     pub(crate) advertise: IpAddr,
     pub(crate) delay_levels: DelayLevels,
+    /// How far ahead a timer message may be.
+    pub(crate) timer_max_delay: Duration,
+    pub(crate) transactions: TransactionLimits,
     pub(crate) auto_create_topics: bool,
     /// Whether conditions over properties are allowed.
     pub(crate) property_filter: bool,

@@ -12,6 +12,8 @@
 mod append;
 mod client;
 mod config;
+mod delay;
+mod end_transaction;
 mod filter;
 mod group;
 mod group_admin;
@@ -37,6 +39,7 @@ mod store;
 mod store_read;
 mod topic_admin;
 mod topic_table;
+mod transaction;
 
 pub(crate) use config::BrokerConfig;
 pub(crate) use group_config::is_legal_name;
@@ -44,6 +47,7 @@ pub(crate) use schedule::{DEFAULT_LEVELS, DelayLevels};
 pub(crate) use store::Limits;
 pub use store::WhenFull;
 pub(crate) use topic_table::{READ_WRITE, Topic};
+pub(crate) use transaction::TransactionLimits;
 
 use crate::embedded::routes::{RegisteredBroker, Routes};
 use crate::error::{Error, ErrorKind, Result};
@@ -70,6 +74,7 @@ fn handler(code: RequestCode) -> Option<Handler> {
         RequestCode::SEND_MESSAGE | RequestCode::SEND_MESSAGE_V2 | RequestCode::SEND_BATCH_MESSAGE => send::send,
         RequestCode::PULL_MESSAGE | RequestCode::LITE_PULL_MESSAGE => pull::pull,
         RequestCode::CONSUMER_SEND_MSG_BACK => send_back::send_back,
+        RequestCode::END_TRANSACTION => end_transaction::end,
         RequestCode::QUERY_CONSUMER_OFFSET => offset::query,
         RequestCode::UPDATE_CONSUMER_OFFSET => offset::update,
         RequestCode::SEARCH_OFFSET_BY_TIMESTAMP => offset::search,

@@ -1,4 +1,4 @@
-//! Delay levels, and the messages that wait for their time.
+//! The table of delay levels, and the clock of messages that wait for their time.
 //!
 //! A real broker walks one queue a level every 100 ms and keeps its place in a file. Kept: the level table (a setting),
 //! waiting messages lie in `SCHEDULE_TOPIC_XXXX` at queue level - 1, order within a level. Stronger: a message is

@@ -3,8 +3,8 @@
 //! Kept from a real broker (5.x): the checks and their order, creation of the topic by a first send, what the broker
 //! adds to the properties, the fields of the answer (also on refusals), retries that are sent as ordinary messages and
 //! their way to the dead-letter topic. Not checked, as upstream: the write permission of the topic.
-//! Left out: transactional messages are stored like any other for now; inner batches (BatchCQ topics), compaction
-//! topics, reply messages (324, 325), the codes 10, 11, 12, and refusals because of load.
+//! Left out: inner batches (BatchCQ topics), compaction topics, reply messages (324, 325), the codes 10, 11, 12, and
+//! refusals because of load. Different: a half message with a delay waits for its producer first, and then for its time.
 
 use super::append::{Draft, Stored};
 use super::config::REGION;
@@ -80,6 +80,7 @@ fn accept(state: &mut State, call: Call<'_>, out: &mut Outbox) -> Result<Remotin
         reconsume_times: header.reconsume_times.unwrap_or(0),
         body: &call.command.body,
         properties: list,
+        prepared_position: 0,
     };
     if is_retry(header.topic) {
         divert_spent_retry(state, call, &header, &mut draft)?;
@@ -91,7 +92,14 @@ fn accept(state: &mut State, call: Call<'_>, out: &mut Outbox) -> Result<Remotin
     draft.properties.set(properties::TRACE_SWITCH, "true");
     draft.properties.set(properties::CLUSTER, state.config.cluster.to_string());
     let queue_id = draft.queue_id;
-    let stored = state.put(draft, out)?;
+    let is_retried = draft.reconsume_times > 0
+        && draft.properties.get(properties::DELAY_TIME_LEVEL).is_some_and(|level| level.parse().unwrap_or(0) > 0);
+    let is_prepared = draft.properties.get(properties::TRANSACTION_PREPARED);
+    let stored = if is_prepared.is_some_and(|text| text.eq_ignore_ascii_case("true")) && !is_retried {
+        state.put_half(draft, out)?
+    } else {
+        state.put(draft, out)?
+    };
     Ok(success(&stored.msg_id, queue_id, &stored, Some(&unique_key)))
 }
 
@@ -134,6 +142,7 @@ fn accept_batch(
                 reconsume_times: header.reconsume_times.unwrap_or(0),
                 body: member.body,
                 properties: list,
+                prepared_position: 0,
             })
         })
         .collect::<Result<Vec<_>, Refusal>>()?;
@@ -152,7 +161,7 @@ fn success(msg_id: &str, queue_id: i32, stored: &Stored, unique_key: Option<&str
         queue_offset: stored.queue_offset,
         transaction_id: unique_key,
         batch_uniq_id: None,
-        recall_handle: None,
+        recall_handle: stored.recall_handle.as_deref(),
         msg_region: Some(REGION),
         trace_on: Some(true),
     };

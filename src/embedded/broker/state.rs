@@ -1,6 +1,7 @@
 //! Everything that one broker knows, behind one lock, and the shape of its request handlers.
 
 use super::config::BrokerConfig;
+use super::delay::TakenBack;
 use super::filter::FilterTable;
 use super::group::{ConsumerGroups, Notice, ProducerGroups};
 use super::group_config::GroupConfigs;
@@ -12,6 +13,7 @@ use super::pull::HeldPull;
 use super::schedule::Schedule;
 use super::store::MessageStore;
 use super::topic_table::{Topic, TopicTable};
+use super::transaction::Transactions;
 use crate::embedded::routes::Routes;
 use crate::error::Error;
 use crate::protocol::header::NotifyConsumerIdsChangedRequestHeader;
@@ -110,6 +112,8 @@ pub(crate) struct State {
     pub(crate) offsets: OffsetTable,
     pub(crate) schedule: Schedule,
     pub(crate) filters: FilterTable,
+    pub(crate) taken_back: TakenBack,
+    pub(crate) transactions: Transactions,
     /// When the broker was made, by the wall clock.
     pub(crate) boot_millis: i64,
     // What follows is lost when the broker restarts.
@@ -140,6 +144,8 @@ impl State {
             offsets: OffsetTable::new(MOST_OFFSETS),
             schedule: Schedule::default(),
             filters: FilterTable::default(),
+            taken_back: TakenBack::new(),
+            transactions: Transactions::default(),
             boot_millis: config.clock.wall_millis(),
             connections: HashMap::new(),
             consumers: ConsumerGroups::default(),
@@ -202,16 +208,21 @@ impl State {
 
     /// When the clock has to do something next.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        [self.schedule.next_due(), self.holds.next_due(), self.next_scan].into_iter().flatten().min()
+        let dues = [self.schedule.next_due(), self.transactions.next_due(), self.holds.next_due(), self.next_scan];
+        dues.into_iter().flatten().min()
     }
 
-    /// Does what is due: delivers delayed messages, ends held pulls, removes silent members. A bounded part of it;
-    /// whatever is left is still due.
+    /// Does what is due: delivers delayed messages, asks about transactions, ends held pulls, removes silent members. A
+    /// bounded part of it; whatever is left is still due.
     pub(crate) fn run_due(&mut self, out: &mut Outbox) {
         let now = self.now();
         for _ in 0..CLOCK_BATCH {
             let Some(position) = self.schedule.pop_due(now) else { break };
             self.deliver_delayed(position, out);
+        }
+        for _ in 0..CLOCK_BATCH {
+            let Some(id) = self.transactions.due(now) else { break };
+            self.check_transaction(id, out);
         }
         for _ in 0..CLOCK_BATCH {
             let Some(held) = self.holds.take_due(now) else { break };

@@ -111,6 +111,7 @@ pub(crate) fn runtime_info(state: &mut State, _: Call<'_>, _: &mut Outbox) -> An
         ("storedMessages", state.store.messages().to_string()),
         ("storedBytes", state.store.bytes().to_string()),
         ("delayedMessages", state.schedule.len().to_string()),
+        ("pendingTransactions", state.transactions.len().to_string()),
         ("heldPulls", state.holds.len().to_string()),
         ("connections", state.connections.len().to_string()),
     ];

@@ -4,6 +4,8 @@
 //! topic with the inherit bit, retry and dead-letter topics made when they are needed. Left out: the file and its data
 //! version, attributes other than as text, static topics. The number of topics is bounded, because a send may make one.
 
+use super::delay::TIMER_TOPIC;
+use super::transaction::HALF_TOPIC;
 use crate::message::topic::{AUTO_CREATE_TOPIC, SCHEDULE_TOPIC, is_retry, is_system};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -88,9 +90,9 @@ impl TopicTable {
         let mut topics = vec![
             single("SELF_TEST_TOPIC"),
             single("OFFSET_MOVED_EVENT"),
-            single("RMQ_SYS_TRANS_HALF_TOPIC"),
+            single(HALF_TOPIC),
             single("RMQ_SYS_TRANS_OP_HALF_TOPIC"),
-            single("rmq_sys_wheel_timer"),
+            single(TIMER_TOPIC),
             single(&table.own_names[2]),
             Topic::new("BenchmarkTest", 1024, READ_WRITE),
             Topic::new(cluster, 16, READ_WRITE | INHERIT),
