@@ -11,6 +11,7 @@
 
 mod broker;
 mod builder;
+mod key_values;
 mod name_server;
 mod routes;
 
@@ -23,6 +24,7 @@ use crate::remoting::{Dispatch, RemotingConfig, RemotingServer};
 use crate::sync::{Mutex, Rank};
 use crate::time::{Clock, Deadline};
 use broker::Broker;
+use key_values::KeyValues;
 use name_server::NameServer;
 use routes::Routes;
 use std::net::{IpAddr, SocketAddr};
@@ -46,6 +48,7 @@ const MAX_QUEUES: u32 = 65_536;
 pub struct EmbeddedCluster {
     brokers: Vec<Broker>,
     routes: Arc<Routes>,
+    values: Arc<KeyValues>,
     bind: IpAddr,
     /// Address of the name server that clients are told; the port stays the same when it is restarted.
     name_server_address: SocketAddr,
@@ -76,11 +79,13 @@ impl EmbeddedCluster {
         clock: Clock,
         topics: &[(String, u32)],
     ) -> Result<Self> {
-        let server = start_name_server(SocketAddr::new(bind, port), &routes)?;
+        let values = Arc::new(KeyValues::new());
+        let server = start_name_server(SocketAddr::new(bind, port), &routes, &values, &clock)?;
         let port = server.local_addrs().first().map_or(port, SocketAddr::port);
         let cluster = Self {
             brokers,
             routes,
+            values,
             bind,
             name_server_address: SocketAddr::new(advertise, port),
             name_server: Mutex::new(Rank::Registry, Some(server)),
@@ -151,8 +156,8 @@ impl EmbeddedCluster {
         }
     }
 
-    /// Starts the name server again on its old port, after stopping it if it runs. It has forgotten everything; all
-    /// running brokers register at once.
+    /// Starts the name server again on its old port, after stopping it if it runs. It has forgotten everything but the
+    /// values of its name spaces; all running brokers register at once, those of other processes when they do it next.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] when somebody took its port.
@@ -161,7 +166,7 @@ impl EmbeddedCluster {
         self.routes.clear();
         self.brokers.iter().filter(|broker| broker.is_running()).for_each(Broker::register);
         let bind = SocketAddr::new(self.bind, self.name_server_address.port());
-        *self.name_server.lock() = Some(start_name_server(bind, &self.routes)?);
+        *self.name_server.lock() = Some(start_name_server(bind, &self.routes, &self.values, &self.clock)?);
         Ok(())
     }
 
@@ -190,8 +195,13 @@ impl Drop for EmbeddedCluster {
     }
 }
 
-fn start_name_server(bind: SocketAddr, routes: &Arc<Routes>) -> Result<RemotingServer> {
-    let processor = Arc::new(NameServer { routes: routes.clone() });
+fn start_name_server(
+    bind: SocketAddr,
+    routes: &Arc<Routes>,
+    values: &Arc<KeyValues>,
+    clock: &Clock,
+) -> Result<RemotingServer> {
+    let processor = Arc::new(NameServer { routes: routes.clone(), values: values.clone(), clock: clock.clone() });
     RemotingServer::start("rmq-namesrv", &[bind], RemotingConfig::default(), processor, Dispatch::Inline)
         .map_err(|error| error.context(format_args!("the embedded name server cannot listen on {bind}")))
 }

@@ -8,6 +8,7 @@ mod hostile;
 mod lock;
 mod offset;
 mod pull;
+mod registration;
 mod relay;
 mod retry;
 mod route;

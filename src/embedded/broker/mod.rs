@@ -49,8 +49,9 @@ pub use store::WhenFull;
 pub(crate) use topic_table::{READ_WRITE, Topic};
 pub(crate) use transaction::TransactionLimits;
 
-use crate::embedded::routes::{RegisteredBroker, Routes};
+use crate::embedded::routes::Routes;
 use crate::error::{Error, ErrorKind, Result};
+use crate::protocol::body::MASTER_ID;
 use crate::protocol::{RemotingCommand, RequestCode};
 use crate::remoting::{ConnectionHandle, Dispatch, RemotingConfig, RemotingServer, RequestProcessor, unsupported};
 use crate::sync::{Condvar, Mutex, MutexGuard, Rank};
@@ -204,7 +205,7 @@ impl Broker {
         let name = self.name();
         {
             let mut guarded = self.shared.guarded.lock();
-            guarded.state.routes.unregister(name);
+            guarded.state.routes.unregister(name, MASTER_ID);
             guarded.stopping = true;
             self.shared.clock_wake.notify_all();
         }
@@ -224,12 +225,8 @@ impl Broker {
             return;
         }
         let state = &guarded.state;
-        let broker = RegisteredBroker {
-            name: self.name().clone(),
-            cluster: self.shared.config.cluster.clone(),
-            address: state.address.to_string().into(),
-        };
-        state.routes.register(broker, state.topics.iter());
+        let address = state.address.to_string().into();
+        state.routes.register(self.name(), &self.shared.config.cluster, MASTER_ID, address, state.topics.iter());
     }
 
     /// Creates a topic, or changes its number of queues.
