@@ -43,6 +43,7 @@ const CONSUMER_ARROWS: &[(&str, &[&str])] = &[
         "lite_pull",
         &[
             "selector",
+            "message_model",
             "event",
             "process_queue",
             "allocate",

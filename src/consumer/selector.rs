@@ -1,8 +1,13 @@
 //! Which messages of a topic a consumer wants.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::instance::ClientInstance;
 use crate::protocol::SubscriptionData;
+use crate::protocol::body::CheckClientRequestBody;
+use crossbeam::channel::unbounded;
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The filter of one subscription: tags, or an SQL92 condition over message properties.
 ///
@@ -76,15 +81,53 @@ impl fmt::Display for MessageSelector {
     }
 }
 
+/// Asks every broker of a topic whether it takes the filter, unless it is one of tags, which all do. A broker that cannot
+/// be asked refuses nothing.
+pub(crate) fn check<'a>(
+    instance: &ClientInstance,
+    group: &str,
+    timeout: Duration,
+    filters: impl IntoIterator<Item = &'a SubscriptionData>,
+) -> Result<()> {
+    let (done, answers) = unbounded();
+    for data in filters.into_iter().filter(|data| data.expression_type != SubscriptionData::TAG) {
+        let topic: Arc<str> = Arc::from(&*data.topic);
+        if let Err(error) = instance.route(&topic) {
+            log::warn!("no broker was asked about the {} filter of topic '{topic}': {error}", data.expression_type);
+        }
+        let body = CheckClientRequestBody {
+            client_id: instance.client_id().to_string(),
+            group: group.to_owned(),
+            namespace: None,
+            subscription_data: data.clone(),
+        };
+        for address in instance.brokers_of(&topic) {
+            let (done, asked) = (done.clone(), data.clone());
+            instance.api().check_client(&address, &body, timeout, move |answer| {
+                let _ = done.send((asked, answer));
+            });
+        }
+    }
+    drop(done);
+    for (data, answer) in answers {
+        match answer {
+            Err(error) if is_refusal(&error) => return Err(refused(&data, error)),
+            Err(error) => log::warn!("a broker was not asked about the filter of topic '{}': {error}", data.topic),
+            Ok(()) => {}
+        }
+    }
+    Ok(())
+}
+
 /// The error for a filter that a broker refuses: it names what was asked for, and the broker's words follow.
-pub(crate) fn refused(filter: &SubscriptionData, error: Error) -> Error {
+fn refused(filter: &SubscriptionData, error: Error) -> Error {
     let SubscriptionData { topic, expression_type, sub_string, .. } = filter;
     error.context(format!("the broker refuses the {expression_type} filter '{sub_string}' of topic '{topic}'"))
 }
 
 /// Whether an answer to `CHECK_CLIENT_CONFIG` is a broker's word against the filter. One that cannot be reached, or is
 /// too old to know the question, says nothing about it.
-pub(crate) fn is_refusal(error: &Error) -> bool {
+fn is_refusal(error: &Error) -> bool {
     use crate::protocol::ResponseCode;
     let silent = [ResponseCode::REQUEST_CODE_NOT_SUPPORTED, ResponseCode::SYSTEM_BUSY, ResponseCode::FLOW_CONTROL];
     error.kind() == ErrorKind::Broker

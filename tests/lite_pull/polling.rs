@@ -1,7 +1,7 @@
 //! What a poll returns, and what ends its wait.
 
 use crate::support::*;
-use rocketmq_sync::{ErrorKind, LitePullConsumer, Message, MessageQueue};
+use rocketmq_sync::{EmbeddedCluster, ErrorKind, LitePullConsumer, Message, MessageQueue, MessageSelector};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -183,4 +183,22 @@ fn wrong_settings_are_named() {
     assert!(error.to_string().contains("no_such_item"), "{error}");
     let error = LitePullConsumer::builder("g").set("consume_from", "middle").unwrap_err();
     assert!(error.to_string().contains("middle"), "{error}");
+}
+
+#[test]
+fn an_sql92_condition_filters_and_one_that_the_broker_refuses_ends_the_start() {
+    let cluster = EmbeddedCluster::builder().topic("orders", 1).property_filter(true).start().unwrap();
+    let producer = producer(&cluster);
+    for amount in ["5", "50", "500"] {
+        producer.send(&Message::new("orders", amount).with_property("amount", amount)).unwrap();
+    }
+    let assign = |condition: &str| {
+        let selector = MessageSelector::sql92(condition);
+        builder(&cluster, "a").assign([queue(0)]).selector_for_assigned("orders", selector).start()
+    };
+    assert_eq!(poll_count(&assign("amount > 10").unwrap(), 2), [50, 500]);
+    assert_eq!(assign("amount >").unwrap_err().kind(), ErrorKind::Broker);
+    let subscribed = builder(&cluster, "b").subscribe("orders", MessageSelector::sql92("amount < 10")).start().unwrap();
+    assert_eq!(poll_count(&subscribed, 1), [5]);
+    assert_eq!(subscribed.subscribe("orders", MessageSelector::sql92("(")).unwrap_err().kind(), ErrorKind::Broker);
 }

@@ -4,6 +4,7 @@ use crate::support::*;
 use rocketmq_sync::{LitePullConsumer, RebalanceEvent, RebalanceListener};
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 #[test]
@@ -156,4 +157,58 @@ fn a_member_beside_push_consumers_shares_with_them() {
         all.extend(lite.poll(Duration::ZERO).unwrap().iter().map(number));
         all.len() == 40
     });
+}
+
+#[test]
+fn members_of_a_broadcasting_group_read_all_and_keep_their_own_offsets() {
+    let cluster = cluster("orders", 2);
+    send(&cluster, 0..20);
+    let dir = std::env::temp_dir().join(format!("rocketmq-sync-lite-{}", std::process::id()));
+    let start = |name: &str| {
+        builder(&cluster, "g")
+            .message_model(rocketmq_sync::MessageModel::Broadcasting)
+            .offset_store_dir(&dir)
+            .instance_name(name)
+            .subscribe("orders", "*")
+            .start()
+            .unwrap()
+    };
+    let members = [start("one"), start("two")];
+    for member in &members {
+        assert_eq!(poll_count(member, 20).len(), 20);
+    }
+    members[0].commit().unwrap();
+    assert_eq!(members[0].committed(&queue(0)).unwrap(), Some(10));
+    assert_eq!(members[1].committed(&queue(0)).unwrap(), None);
+    drop(members);
+    send(&cluster, 20..22);
+    let mut again = poll_count(&start("one"), 2);
+    again.sort_unstable();
+    assert_eq!(again, [20, 21]);
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+/// Assigns once more and stops, from within its call.
+struct Meddler(Arc<OnceLock<LitePullConsumer>>, Sender<bool>);
+
+impl RebalanceListener for Meddler {
+    fn assigned(&self, event: &RebalanceEvent) {
+        let Some(consumer) = self.0.get() else { return };
+        if event.queues() == [queue(1)] {
+            consumer.assign([queue(2)]).unwrap();
+        } else {
+            let _ = self.1.send(consumer.shutdown(LONG).is_clean());
+        }
+    }
+}
+
+#[test]
+fn a_rebalance_listener_may_assign_and_stop() {
+    let cluster = cluster("orders", 3);
+    let consumer: Arc<OnceLock<LitePullConsumer>> = Arc::default();
+    let (sender, stopped) = channel();
+    let started = builder(&cluster, "g").rebalance_listener(Meddler(consumer.clone(), sender)).start().unwrap();
+    consumer.set(started).unwrap();
+    consumer.get().unwrap().assign([queue(1)]).unwrap();
+    assert!(stopped.recv_timeout(LONG).unwrap());
 }

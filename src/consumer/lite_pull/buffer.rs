@@ -124,9 +124,9 @@ impl Buffer {
             return Vec::new();
         }
         let name = held.queue.clone();
+        state.stand_down(&name);
         let (batches, messages, bytes) = Default::default();
         let queue = Queue { held, batches, messages, bytes, is_in_turn: false, is_committed: false };
-        state.resting.remove(&name);
         let before = state.queues.insert(name, queue);
         self.shrink(&mut state, before)
     }
@@ -137,7 +137,7 @@ impl Buffer {
         if state.queues.get(&held.queue).is_none_or(|known| known.held.epoch > held.epoch) {
             return Vec::new();
         }
-        state.resting.remove(&held.queue);
+        state.stand_down(&held.queue);
         let before = state.queues.remove(&held.queue);
         self.shrink(&mut state, before)
     }
@@ -315,10 +315,10 @@ impl Buffer {
         }
         state.settle_where(|out| {
             if out.held.epoch == held.epoch && out.from < offset {
-                let span = usize::try_from(offset.min(out.to) - out.from).unwrap_or(usize::MAX);
-                let done = if offset >= out.to { out.messages } else { span.min(out.messages) };
-                out.from = offset;
-                out.messages -= done;
+                // Offsets may be missing in between, so this many at the most are left.
+                let left = usize::try_from((out.to - offset).max(0)).unwrap_or(usize::MAX).min(out.messages);
+                let done = out.messages - left;
+                (out.from, out.messages) = (offset, left);
                 done
             } else {
                 0
@@ -422,6 +422,12 @@ impl Buffer {
 }
 
 impl State {
+    /// Takes a queue out of the turns, and its ticket out of its rest: what comes next of it makes its own.
+    fn stand_down(&mut self, name: &MessageQueue) {
+        self.resting.remove(name);
+        self.turns.retain(|turn| turn != name);
+    }
+
     /// What is cached of this ownership, unless it is over.
     fn of(&self, held: &HeldQueue) -> Option<&Queue> {
         self.queues.get(&held.queue).filter(|queue| queue.held.epoch == held.epoch)
@@ -456,6 +462,8 @@ impl State {
                     out.messages += messages.len();
                 }
                 None => {
+                    // Of ended ownerships nothing is left to commit, and somebody may seek for ever.
+                    thread.out.retain(|out| out.held.phase() != QueuePhase::Released);
                     let (held, messages) = (queue.held.clone(), messages.len());
                     thread.out.push(Out { held, from: first, to, messages });
                 }

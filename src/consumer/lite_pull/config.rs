@@ -4,11 +4,13 @@ use super::LitePullConsumer;
 use crate::config::{ClientConfig, Item, builder_items, check_range};
 use crate::consumer::allocate::{AllocateAveragely, AllocateMessageQueueStrategy};
 use crate::consumer::event::{ConsumerEvent, EventListener, RebalanceListener};
+use crate::consumer::message_model::MessageModel;
 use crate::consumer::rebalance::start_offset::ConsumeFromWhere;
 use crate::consumer::selector::MessageSelector;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{MessageQueue, topic};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +23,8 @@ pub(crate) struct LitePullConsumerConfig {
     pub(crate) assigned: Option<Vec<MessageQueue>>,
     /// What is wanted of the topics of assigned queues.
     pub(crate) assigned_selectors: Vec<(String, MessageSelector)>,
+    pub(crate) message_model: MessageModel,
+    pub(crate) offset_store_dir: Option<PathBuf>,
     pub(crate) consume_from: ConsumeFromWhere,
     pub(crate) strategy: Arc<dyn AllocateMessageQueueStrategy>,
     pub(crate) rebalance_listener: Option<Arc<dyn RebalanceListener>>,
@@ -80,6 +84,10 @@ builder_items!(LitePullConsumerBuilder, set_own {
         binary_headers: bool => config.client.binary_headers;
         /// The language code in requests (`LanguageCode`). Default 12, RUST; 7, OTHER, for servers that refuse it.
         language: i32 => config.client.language;
+        /// Whether the members of the group share the messages. Default clustering. In broadcasting each member has all
+        /// queues and keeps its offsets in a file (see `offset_store_dir`); `instance_name` then is `DEFAULT` by default,
+        /// as in the Java client, so that the next run finds it. All members must use the same model.
+        message_model: MessageModel => config.message_model;
         /// Whether what was handled is committed by itself; see [`poll`](LitePullConsumer::poll) for what counts as
         /// handled. Default true. With false nothing is stored but by the commits of the caller.
         auto_commit: bool => config.auto_commit;
@@ -127,6 +135,8 @@ impl LitePullConsumerBuilder {
             subscriptions: Vec::new(),
             assigned: None,
             assigned_selectors: Vec::new(),
+            message_model: MessageModel::default(),
+            offset_store_dir: None,
             consume_from: ConsumeFromWhere::default(),
             strategy: Arc::new(AllocateAveragely),
             rebalance_listener: None,
@@ -171,6 +181,13 @@ impl LitePullConsumerBuilder {
         self
     }
 
+    /// Where members of a broadcasting group keep their offsets, in Java's layout: `DIR/CLIENT_ID/GROUP/offsets.json`.
+    /// Default: `.rocketmq_offsets` in the home directory.
+    pub fn offset_store_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.config.offset_store_dir = Some(dir.into());
+        self
+    }
+
     /// Where a group without stored offsets begins. Default: behind the newest message.
     pub fn consume_from(mut self, consume_from: ConsumeFromWhere) -> Self {
         self.config.consume_from = consume_from;
@@ -202,7 +219,9 @@ impl LitePullConsumerBuilder {
     /// # Errors
     /// [`ErrorKind::Config`] when there is no such item, or the text is not a value of it.
     pub fn set(mut self, name: &str, value: &str) -> Result<Self> {
-        if name == "consume_from" {
+        if name == "offset_store_dir" {
+            self.config.offset_store_dir = Some(value.into());
+        } else if name == "consume_from" {
             self.config.consume_from = ConsumeFromWhere::from_text(value)
                 .map_err(|why| Error::new(ErrorKind::Config, format!("consume_from: '{value}' {why}")))?;
         } else if !self.set_own(name, value)? {
@@ -215,11 +234,16 @@ impl LitePullConsumerBuilder {
     /// the log says so.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a wrong item, [`ErrorKind::State`] when both `subscribe` and `assign` were called, or a
+    /// [`ErrorKind::Config`] for a wrong item, [`ErrorKind::Broker`] when a broker refuses an SQL92 filter,
+    /// [`ErrorKind::State`] when another process uses the offset file, both `subscribe` and `assign` were called, or a
     /// consumer of the group runs under the same client id in this process, [`ErrorKind::Io`] when threads or sockets
     /// cannot be had.
-    pub fn start(self) -> Result<LitePullConsumer> {
+    pub fn start(mut self) -> Result<LitePullConsumer> {
         self.config.check()?;
+        if self.config.message_model == MessageModel::Broadcasting {
+            // A name that the next run has again: it leads to the file with the offsets.
+            self.config.client.instance_name.get_or_insert_with(|| "DEFAULT".to_owned());
+        }
         LitePullConsumer::start(self.config)
     }
 }

@@ -5,6 +5,7 @@ use super::config::LitePullConsumerConfig;
 use super::topic_watch::TopicWatch;
 use crate::consumer::event::ConsumerEvent;
 use crate::consumer::held::HeldTable;
+use crate::consumer::message_model::MessageModel;
 use crate::consumer::offset::{self, OffsetStore};
 use crate::consumer::rebalance::Rebalancer;
 use crate::instance::ClientInstance;
@@ -12,7 +13,7 @@ use crate::instance::role::{ConsumerRole, PullTicket, Round};
 use crate::instance::scheduled::Job;
 use crate::message::MessageQueue;
 use crate::protocol::SubscriptionData;
-use crate::protocol::body::{ConsumeFromWhere, ConsumeType, ConsumerData, ConsumerRunningInfo, MessageModel};
+use crate::protocol::body::{ConsumeFromWhere, ConsumeType, ConsumerData, ConsumerRunningInfo};
 use crate::sync::{Mutex, RwLock};
 use crate::thread::contain;
 use crate::time::Deadline;
@@ -57,6 +58,10 @@ impl Core {
         self.stopping.load(Ordering::SeqCst)
     }
 
+    pub(super) fn is_broadcasting(&self) -> bool {
+        self.config.message_model == MessageModel::Broadcasting
+    }
+
     pub(super) fn mode(&self) -> Option<Mode> {
         self.mode.get().copied()
     }
@@ -98,7 +103,7 @@ impl ConsumerRole for Core {
         ConsumerData {
             group_name: self.group.clone(),
             consume_type: ConsumeType::Actively,
-            message_model: MessageModel::Clustering,
+            message_model: self.config.message_model.on_the_wire(),
             consume_from_where: ConsumeFromWhere::LastOffset,
             subscription_data_set: subscriptions.values().filter(|_| shared).map(|data| (**data).clone()).collect(),
             unit_mode: false,
@@ -138,6 +143,7 @@ impl ConsumerRole for Core {
     fn persist_offsets(&self, deadline: Deadline) {
         // With auto commit its own job does it.
         if !self.config.auto_commit {
+            self.buffer.find_ended();
             self.store_committed(&self.held.all(), deadline);
         }
     }

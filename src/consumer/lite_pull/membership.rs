@@ -7,10 +7,11 @@ use crate::consumer::held::{Exchange, HeldQueue, QueuePhase};
 use crate::consumer::pull::flow_control::back_off;
 use crate::consumer::rebalance::diff::{Diff, diff};
 use crate::consumer::rebalance::start_offset::{Start, locate};
-use crate::consumer::rebalance::{GroupView, QueueOwner};
-use crate::consumer::selector::MessageSelector;
+use crate::consumer::rebalance::{GroupView, QueueOwner, list_of_one};
+use crate::consumer::selector::{self, MessageSelector};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::MessageQueue;
+use crate::protocol::SubscriptionData;
 use crate::thread::contain;
 use crate::time::{Clock, Deadline};
 use bytes::Bytes;
@@ -31,6 +32,9 @@ impl GroupView for Core {
     }
 
     fn member_list(&self, broker: &Arc<str>) -> Result<Bytes> {
+        if self.is_broadcasting() {
+            return Ok(list_of_one(self.instance.client_id()));
+        }
         self.instance.api().consumer_list(broker, &self.group, self.config.client.request_timeout)
     }
 
@@ -50,7 +54,8 @@ impl QueueOwner for Core {
 
     fn apply(&self, changes: Diff, alone: bool) {
         let delay = if alone { Duration::ZERO } else { self.config.takeover_delay };
-        self.exchange(&changes, delay, self.config.revoke_grace);
+        let exchange = self.held.exchange(&changes.drop, &changes.add);
+        self.follow(exchange, delay, self.config.revoke_grace);
     }
 }
 
@@ -61,42 +66,60 @@ impl Core {
     }
 
     pub(super) fn subscribe(&self, topic: &str, selector: &MessageSelector) -> Result<()> {
-        let data = selector.subscription(topic, Clock::system().wall_millis())?;
+        let mut data = selector.subscription(topic, Clock::system().wall_millis())?;
         self.enter_mode(Mode::Subscribe)?;
-        self.subscriptions.write().insert(Arc::from(topic), Arc::new(data));
+        let known = self.subscription(topic);
+        let is_same = |known: &SubscriptionData| {
+            known.expression_type == data.expression_type && known.sub_string == data.sub_string
+        };
+        if known.as_deref().is_some_and(is_same) {
+            return Ok(());
+        }
+        selector::check(&self.instance, &self.group, self.config.client.request_timeout, [&data])?;
+        // Brokers take over only what has a higher version, also when the clock was set back (field report 11).
+        let mut subscriptions = self.subscriptions.write();
+        let highest = subscriptions.values().map(|data| data.sub_version).max().unwrap_or(0);
+        data.sub_version = data.sub_version.max(highest.saturating_add(1));
+        subscriptions.insert(Arc::from(topic), Arc::new(data));
         Ok(())
     }
 
     /// Holds just these queues from now on. Those that go do not wait for what was polled of them.
     pub(super) fn assign(&self, queues: Vec<MessageQueue>) -> Result<()> {
         self.enter_mode(Mode::Assign)?;
-        let _no_other = self.rebalancer.lock();
-        if self.is_stopping() {
-            return Err(super::is_stopped(&self.group));
-        }
-        let held: Vec<_> = self.held.all().iter().map(|held| held.queue.clone()).collect();
-        let changes = diff(&held, &queues);
         let topics: BTreeSet<Arc<str>> = queues.iter().map(|queue| queue.shared_topic().clone()).collect();
         let mut subscriptions = std::collections::BTreeMap::new();
         for topic in &topics {
             let given = self.config.assigned_selectors.iter().rev().find(|(name, _)| **name == **topic);
             let selector = given.map_or_else(MessageSelector::all, |(_, selector)| selector.clone());
-            subscriptions.insert(topic.clone(), Arc::new(selector.subscription(topic, 0)?));
+            let data = selector.subscription(topic, 0)?;
+            selector::check(&self.instance, &self.group, self.config.client.request_timeout, [&data])?;
+            subscriptions.insert(topic.clone(), Arc::new(data));
         }
-        *self.subscriptions.write() = subscriptions;
         // The first question for a start offset goes to a broker that a route names.
         for topic in &topics {
             if let Err(error) = self.instance.route(topic) {
                 log::warn!("group '{}' waits for a route of assigned topic '{topic}': {error}", self.group);
             }
         }
-        self.exchange(&changes, Duration::ZERO, Duration::ZERO);
+        // The listener is called behind the lock, since it may assign and stop.
+        let exchange = {
+            let _one_at_a_time = self.rebalancer.lock();
+            if self.is_stopping() {
+                return Err(super::is_stopped(&self.group));
+            }
+            *self.subscriptions.write() = subscriptions;
+            let held: Vec<_> = self.held.all().iter().map(|held| held.queue.clone()).collect();
+            let changes = diff(&held, &queues);
+            self.held.exchange(&changes.drop, &changes.add)
+        };
+        self.follow(exchange, Duration::ZERO, Duration::ZERO);
         Ok(())
     }
 
-    fn exchange(&self, changes: &Diff, delay: Duration, grace: Duration) {
-        // First nothing new is handed out of what goes; while that drains, what comes is on its way.
-        let Exchange { going, coming } = self.held.exchange(&changes.drop, &changes.add);
+    /// What an exchange brings with it: nothing new is handed out of what goes; while that drains, what comes is on its way.
+    fn follow(&self, exchange: Exchange, delay: Duration, grace: Duration) {
+        let Exchange { going, coming } = exchange;
         if !coming.is_empty() {
             let queues = coming.iter().map(|held| held.queue.clone()).collect();
             self.notify(|listener, event| listener.assigned(event), queues);

@@ -17,8 +17,10 @@ mod topic_watch;
 
 pub use config::LitePullConsumerBuilder;
 
+use crate::consumer::allocate::AllocateAveragely;
 use crate::consumer::held::HeldTable;
-use crate::consumer::offset::{BrokerOffsets, OffsetStore};
+use crate::consumer::message_model::MessageModel;
+use crate::consumer::offset::{BrokerOffsets, LocalFile, OffsetStore};
 use crate::consumer::process_queue::Limits;
 use crate::consumer::queue_state::QueueState;
 use crate::consumer::rebalance::Rebalancer;
@@ -104,7 +106,7 @@ impl LitePullConsumer {
     fn start(mut config: LitePullConsumerConfig) -> Result<Self> {
         let (subscriptions, assigned) = (std::mem::take(&mut config.subscriptions), config.assigned.take());
         let instance = instance::acquire(&config.client)?;
-        let core = Self::wire(config, &instance);
+        let core = Self::wire(config, &instance).inspect_err(|_| instance::release(&instance))?;
         let begin = || -> Result<()> {
             for (topic, selector) in &subscriptions {
                 core.subscribe(topic, selector)?;
@@ -130,15 +132,24 @@ impl LitePullConsumer {
     }
 
     /// Builds the parts, lowest first.
-    fn wire(config: LitePullConsumerConfig, instance: &Arc<ClientInstance>) -> Arc<Core> {
+    fn wire(config: LitePullConsumerConfig, instance: &Arc<ClientInstance>) -> Result<Arc<Core>> {
         let group: Arc<str> = Arc::from(config.group.as_str());
+        let is_broadcasting = config.message_model == MessageModel::Broadcasting;
+        let store = if is_broadcasting {
+            let dir = config.offset_store_dir.clone().unwrap_or_else(LocalFile::default_dir);
+            OffsetStore::LocalFile(LocalFile::open(&dir, instance.client_id(), &group)?)
+        } else {
+            OffsetStore::Brokers(BrokerOffsets::new(instance.clone(), group.clone()))
+        };
+        // The only member that it is told of takes all.
+        let strategy = if is_broadcasting { Arc::new(AllocateAveragely) } else { config.strategy.clone() };
         let limits = Limits {
             messages: config.pull_threshold_for_queue as usize,
             bytes: config.queue_bytes(),
             span: i64::from(config.consume_max_span),
         };
-        let rebalancer = Rebalancer::new(group.clone(), instance.client_id().clone(), config.strategy.clone());
-        Arc::new_cyclic(|me: &std::sync::Weak<Core>| {
+        let rebalancer = Rebalancer::new(group.clone(), instance.client_id().clone(), strategy);
+        Ok(Arc::new_cyclic(|me: &std::sync::Weak<Core>| {
             let (committer, interval) = (me.clone(), config.auto_commit_interval);
             let commit_job = Job::new(instance.executor(), move || {
                 if let Some(core) = committer.upgrade() {
@@ -151,8 +162,8 @@ impl LitePullConsumer {
                 held: HeldTable::new(group.clone()),
                 instance: instance.clone(),
                 mode: OnceLock::new(),
-                group: group.clone(),
-                store: OffsetStore::Brokers(BrokerOffsets::new(instance.clone(), group)),
+                group,
+                store,
                 subscriptions: RwLock::new(Rank::Leaf, BTreeMap::new()),
                 buffer: Buffer::new(limits, config.pull_threshold_for_all, config.auto_commit),
                 started: SystemTime::now(),
@@ -163,7 +174,7 @@ impl LitePullConsumer {
                 topics: TopicWatch::new(instance.executor(), me.clone(), config.topic_check_interval),
                 config,
             }
-        })
+        }))
     }
 
     /// Fetches routes and registers; what fails is tried again by the jobs.
@@ -217,7 +228,7 @@ impl LitePullConsumer {
     ///
     /// # Errors
     /// [`ErrorKind::State`] when queues are assigned, or the consumer is stopped; [`ErrorKind::Config`] for an illegal
-    /// topic or expression.
+    /// topic or expression; [`ErrorKind::Broker`] for an SQL92 filter that a broker refuses.
     pub fn subscribe(&self, topic: &str, selector: impl Into<MessageSelector>) -> Result<()> {
         self.check_running()?;
         topic::check_topic(topic)?;
@@ -303,7 +314,7 @@ impl LitePullConsumer {
         self.core.offset_for(queue, to_millis(time))
     }
 
-    /// The offset that the broker has stored for the group; `None` when there is none. The queue need not be held.
+    /// The offset that is stored for the group (in broadcasting: for this member); `None` when there is none. The queue need not be held.
     ///
     /// # Errors
     /// That of the request.

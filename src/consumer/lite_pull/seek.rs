@@ -76,9 +76,10 @@ impl Core {
     }
 
     pub(super) fn committed(&self, queue: &MessageQueue) -> Result<Option<i64>> {
-        let master = self.master_of(queue)?;
-        let api = self.instance.api();
-        Ok(match wait(|done| api.stored_offset(&master, &self.group, queue, self.timeout(), done))? {
+        if !self.is_broadcasting() {
+            self.master_of(queue)?;
+        }
+        Ok(match wait(|done| self.store.read(queue, self.timeout(), done))? {
             StoredOffset::Value(offset) => Some(offset),
             StoredOffset::Absent => None,
         })

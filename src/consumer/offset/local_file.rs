@@ -70,6 +70,11 @@ impl LocalFile {
         Ok(Self { path, state: Mutex::new(Rank::Offsets, state), damage })
     }
 
+    /// Where the Java client has it.
+    pub(crate) fn default_dir() -> PathBuf {
+        std::env::home_dir().unwrap_or_default().join(".rocketmq_offsets")
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -8,6 +8,7 @@ use crate::consumer::event::{ConsumerEvent, EventListener, RebalanceListener};
 use crate::consumer::listener::MessageListenerConcurrently;
 use crate::consumer::listener_orderly::{MessageListenerOrderly, SUSPEND};
 use crate::consumer::message_model::MessageModel;
+use crate::consumer::offset::LocalFile;
 use crate::consumer::rebalance::start_offset::ConsumeFromWhere;
 use crate::consumer::selector::MessageSelector;
 use crate::error::{Error, ErrorKind, Result};
@@ -396,8 +397,7 @@ impl PushConsumerConfig {
 
     /// Where the files with offsets are.
     pub(crate) fn offset_dir(&self) -> PathBuf {
-        let default = || std::env::home_dir().unwrap_or_default().join(".rocketmq_offsets");
-        self.offset_store_dir.clone().unwrap_or_else(default)
+        self.offset_store_dir.clone().unwrap_or_else(LocalFile::default_dir)
     }
 
     /// The limit as a number; the default is 16, and none when messages come in order (field report 43).

@@ -6,10 +6,9 @@ use crate::consumer::held::{Exchange, HeldQueue, QueuePhase};
 use crate::consumer::pull::flow_control::back_off;
 use crate::consumer::rebalance::diff::Diff;
 use crate::consumer::rebalance::start_offset::{Start, locate};
-use crate::consumer::rebalance::{GroupView, QueueOwner};
+use crate::consumer::rebalance::{GroupView, QueueOwner, list_of_one};
 use crate::error::Result;
 use crate::message::MessageQueue;
-use crate::protocol::body::GetConsumerListByGroupResponseBody;
 use crate::thread::contain;
 use crate::time::Deadline;
 use bytes::Bytes;
@@ -32,9 +31,7 @@ impl GroupView for Core {
 
     fn member_list(&self, broker: &Arc<str>) -> Result<Bytes> {
         if self.is_broadcasting() {
-            // Each member has all queues, so to itself it is the only one.
-            let own = GetConsumerListByGroupResponseBody { consumer_id_list: vec![self.instance.client_id().clone()] };
-            return Ok(own.encode());
+            return Ok(list_of_one(self.instance.client_id()));
         }
         self.instance.api().consumer_list(broker, &self.group, self.config.client.request_timeout)
     }

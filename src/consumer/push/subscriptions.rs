@@ -5,10 +5,8 @@ use crate::consumer::selector::{self, MessageSelector};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::topic as topic_names;
 use crate::protocol::SubscriptionData;
-use crate::protocol::body::CheckClientRequestBody;
 use crate::sync::{Rank, RwLock};
 use crate::time::Clock;
-use crossbeam::channel::unbounded;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -120,37 +118,10 @@ impl Core {
         Ok(())
     }
 
-    /// Asks every broker of a topic whether it takes the filter, unless it is one of tags, which all do. A broker that
-    /// cannot be asked refuses nothing.
+    /// Asks the brokers whether they take these filters.
     pub(super) fn check_filters(&self, subscriptions: &Table) -> Result<()> {
-        let (done, answers) = unbounded();
-        for (topic, data) in subscriptions.iter().filter(|(_, data)| data.expression_type != SubscriptionData::TAG) {
-            if let Err(error) = self.instance.route(topic) {
-                log::warn!("no broker was asked about the {} filter of topic '{topic}': {error}", data.expression_type);
-            }
-            let body = CheckClientRequestBody {
-                client_id: self.instance.client_id().to_string(),
-                group: self.group.to_string(),
-                namespace: None,
-                subscription_data: (**data).clone(),
-            };
-            for address in self.instance.brokers_of(topic) {
-                let (done, asked) = (done.clone(), data.clone());
-                let timeout = self.config.client.request_timeout;
-                self.instance.api().check_client(&address, &body, timeout, move |answer| {
-                    let _ = done.send((asked, answer));
-                });
-            }
-        }
-        drop(done);
-        for (data, answer) in answers {
-            match answer {
-                Err(error) if selector::is_refusal(&error) => return Err(selector::refused(&data, error)),
-                Err(error) => log::warn!("a broker was not asked about the filter of topic '{}': {error}", data.topic),
-                Ok(()) => {}
-            }
-        }
-        Ok(())
+        let timeout = self.config.client.request_timeout;
+        selector::check(&self.instance, &self.group, timeout, subscriptions.values().map(|data| &**data))
     }
 }
 

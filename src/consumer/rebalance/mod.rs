@@ -35,6 +35,11 @@ pub trait GroupView {
     fn not_listed(&self);
 }
 
+/// What a group whose members do not share tells each of them: it is the only one, so it has all queues.
+pub(crate) fn list_of_one(client_id: &Arc<str>) -> Bytes {
+    GetConsumerListByGroupResponseBody { consumer_id_list: vec![client_id.clone()] }.encode()
+}
+
 /// The part of a consumer that holds queues.
 pub trait QueueOwner {
     /// The queues of the topic that are ours and not being given up.
