@@ -23,9 +23,9 @@ impl Health {
         self.is_running
     }
 
-    /// Whether it runs, no problem is known, and no queue stands still.
+    /// Whether it runs, no problem is known, and no queue stands still but those that the user has suspended.
     pub fn is_good(&self) -> bool {
-        self.is_running && self.problems.is_empty() && self.standing_still().next().is_none()
+        self.is_running && self.problems.is_empty() && self.standing_still().all(QueueState::is_suspended)
     }
 
     /// The problems there are now.

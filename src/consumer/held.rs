@@ -14,14 +14,15 @@
 
 use super::order::seat::{LockTimes, Seat};
 use super::order::{Order, OrderMode};
-use super::process_queue::ProcessQueue;
+use super::process_queue::{LimitPlan, Limits, ProcessQueue};
+use super::suspension::{Scope, Suspensions};
 use crate::instance::role::PullTicket;
 use crate::message::MessageQueue;
 use crate::sync::{Condvar, Mutex, Rank};
 use crate::time::Deadline;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -65,6 +66,9 @@ pub struct HeldQueue {
     running: AtomicUsize,
     /// Behind the highest offset that was handed to a listener.
     handed_to: AtomicI64,
+    /// Nothing is pulled and nothing new is handed out. Changed under the table's lock.
+    suspended: AtomicBool,
+    limits: Mutex<Limits>,
     /// Counts the times that the last worker left, for whoever waits for a drain.
     idle: Mutex<u64>,
     idle_changed: Condvar,
@@ -103,7 +107,14 @@ pub(crate) struct Progress {
 }
 
 impl HeldQueue {
-    pub(crate) fn new(queue: MessageQueue, epoch: u64, group: Arc<str>, order: Option<Order>) -> Self {
+    fn new(
+        queue: MessageQueue,
+        epoch: u64,
+        group: Arc<str>,
+        order: Option<Order>,
+        limits: Limits,
+        is_suspended: bool,
+    ) -> Self {
         Self {
             queue,
             epoch,
@@ -112,6 +123,8 @@ impl HeldQueue {
             phase: AtomicU8::new(QueuePhase::Wanted as u8),
             running: AtomicUsize::new(0),
             handed_to: AtomicI64::new(i64::MIN),
+            suspended: AtomicBool::new(is_suspended),
+            limits: Mutex::new(Rank::Leaf, limits),
             idle: Mutex::new(Rank::Thread, 0),
             idle_changed: Condvar::new(),
             process: std::sync::OnceLock::new(),
@@ -157,7 +170,9 @@ impl HeldQueue {
 
     /// The start offset is known: from now on it is pulled.
     pub(crate) fn begin(&self, start: i64, stored: Option<i64>) -> bool {
-        let _ = self.process.set(ProcessQueue::new(start));
+        if self.process.set(ProcessQueue::new(start)).is_err() {
+            return false; // it has begun already
+        }
         {
             let mut progress = self.progress.lock();
             progress.next_offset = start;
@@ -207,6 +222,20 @@ impl HeldQueue {
 
     pub(crate) fn ticket(&self) -> PullTicket {
         PullTicket { group: self.group.clone(), queue: self.queue.clone(), epoch: self.epoch }
+    }
+
+    /// How much of it may be cached now.
+    pub(crate) fn limits(&self) -> Limits {
+        *self.limits.lock()
+    }
+
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.suspended.load(Ordering::SeqCst)
+    }
+
+    /// Parks the caller's ticket if the queue is suspended; whoever resumes it submits the ticket.
+    pub(crate) fn park_if_suspended(&self) -> bool {
+        self.process().is_some_and(|process| process.park_while(|| self.is_suspended()))
     }
 
     pub(crate) fn is_pulling(&self) -> bool {
@@ -260,9 +289,13 @@ impl HeldQueue {
         self.process().map_or(0, |process| process.unfinished_below(handed_to))
     }
 
+    /// A suspended queue hands out nothing, so gaps stay as they are: what is finished behind them comes again.
     fn is_drained(&self) -> bool {
         if self.running.load(Ordering::SeqCst) > 0 {
             return false;
+        }
+        if self.is_suspended() {
+            return true;
         }
         let handed_to = self.handed_to.load(Ordering::SeqCst);
         match &self.order {
@@ -335,6 +368,9 @@ pub struct HeldTable {
     epochs: AtomicU64,
     group: Arc<str>,
     order: Option<OrderOfAll>,
+    plan: LimitPlan,
+    /// Changed only while the queues are locked.
+    suspensions: Mutex<Suspensions>,
 }
 
 /// What the ownerships of a consumer that consumes in order share.
@@ -347,15 +383,59 @@ struct OrderOfAll {
 }
 
 impl HeldTable {
-    /// An empty one of this group.
+    /// An empty one of this group, without limits.
     pub fn new(group: Arc<str>) -> Self {
-        Self { queues: Mutex::new(Rank::HeldQueues, BTreeMap::new()), epochs: AtomicU64::new(1), group, order: None }
+        Self {
+            queues: Mutex::new(Rank::HeldQueues, BTreeMap::new()),
+            epochs: AtomicU64::new(1),
+            group,
+            order: None,
+            plan: LimitPlan::of_queues(Limits::NONE),
+            suspensions: Mutex::new(Rank::Leaf, Suspensions::default()),
+        }
+    }
+
+    /// The limits of its queues.
+    pub(crate) fn with_limits(self, plan: LimitPlan) -> Self {
+        Self { plan, ..self }
     }
 
     /// A table of ownerships that are consumed in order.
     pub(crate) fn in_order(group: Arc<str>, mode: OrderMode, times: Option<LockTimes>) -> Self {
         let order = OrderOfAll { mode, times, seats: Mutex::new(Rank::QueueGate, BTreeMap::new()) };
         Self { order: Some(order), ..Self::new(group) }
+    }
+
+    /// Suspends or resumes; the queues that were suspended and now are not.
+    pub(crate) fn set_suspended(&self, scope: Scope<'_>, is_suspended: bool) -> Vec<Arc<HeldQueue>> {
+        let queues = self.queues.lock();
+        let mut suspensions = self.suspensions.lock();
+        suspensions.set(scope, is_suspended);
+        let is_resumed = |held: &&Arc<HeldQueue>| {
+            let stands = suspensions.cover(&held.queue);
+            held.suspended.swap(stands, Ordering::SeqCst) && !stands
+        };
+        queues.values().filter(is_resumed).cloned().collect()
+    }
+
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.suspensions.lock().of_consumer()
+    }
+
+    /// Shares the limits of topics among the queues held of each.
+    fn share_limits(&self) {
+        if !self.plan.is_shared() {
+            return;
+        }
+        let queues = self.queues.lock();
+        let owned = || queues.values().filter(|held| held.phase() < QueuePhase::Draining);
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for held in owned() {
+            *counts.entry(held.queue.topic()).or_default() += 1;
+        }
+        for held in owned() {
+            *held.limits.lock() = self.plan.share(counts[held.queue.topic()]);
+        }
     }
 
     /// Begins an ownership; `None` when the queue is held already.
@@ -382,6 +462,7 @@ impl HeldTable {
             going
         };
         let coming = add.iter().filter_map(|queue| self.acquire(queue)).collect();
+        self.share_limits();
         Exchange { going, coming }
     }
 
@@ -410,6 +491,7 @@ impl HeldTable {
         let slot = queues.get_mut(&old.queue).filter(|held| is_ours && held.epoch == old.epoch)?;
         old.release();
         *slot = self.fresh(&old.queue, Some(old));
+        *slot.limits.lock() = old.limits();
         Some(slot.clone())
     }
 
@@ -425,7 +507,9 @@ impl HeldTable {
             };
             Order::new(of_all.mode, seat)
         });
-        Arc::new(HeldQueue::new(queue.clone(), epoch, self.group.clone(), order))
+        let is_suspended = self.suspensions.lock().cover(queue);
+        let (queue, group) = (queue.clone(), self.group.clone());
+        Arc::new(HeldQueue::new(queue, epoch, group, order, self.plan.queue, is_suspended))
     }
 
     /// The ownership that a ticket was made for, unless it is over.
@@ -561,5 +645,57 @@ mod tests {
         held.release();
         assert!(!held.enter());
         assert!(held.wait_drained(Deadline::after(Duration::from_secs(10))));
+    }
+
+    #[test]
+    fn what_is_suspended_stays_so_over_every_ownership_until_that_scope_is_resumed() {
+        let (table, queue) = table();
+        let first = table.acquire(&queue).unwrap();
+        assert!(table.set_suspended(Scope::Topic("t"), true).is_empty() && first.is_suspended());
+        assert!(table.set_suspended(Scope::Consumer, true).is_empty());
+        let second = table.renew(&first).unwrap();
+        assert!(second.is_suspended());
+        table.remove(&second);
+        let third = table.acquire(&queue).unwrap();
+        assert!(third.is_suspended());
+        assert!(table.set_suspended(Scope::Consumer, false).is_empty() && third.is_suspended(), "the topic still is");
+        assert_eq!(table.set_suspended(Scope::Topic("t"), false).len(), 1);
+        assert!(table.set_suspended(Scope::Queue(&queue), false).is_empty(), "it was not");
+        let other = MessageQueue::new("t", "b", 1);
+        assert!(table.set_suspended(Scope::Queue(&other), true).is_empty());
+        assert!(!third.is_suspended(), "another queue");
+        assert!(table.acquire(&other).unwrap().is_suspended(), "suspended before it was held");
+    }
+
+    #[test]
+    fn a_suspended_queue_is_given_up_with_its_gaps() {
+        let (table, queue) = table();
+        let held = table.acquire(&queue).unwrap();
+        let held = table.restart(&held, 7).unwrap();
+        held.take_in((7..10).map(|offset| (offset, 1)), 10);
+        assert!(held.enter() && held.may_hand_out(8, 8));
+        held.process().unwrap().finish(&[8], &LIMITS);
+        table.set_suspended(Scope::Queue(&queue), true);
+        held.stop_handing_out();
+        assert!(!held.wait_drained(Deadline::after(Duration::from_millis(5))), "a listener is at it");
+        held.leave();
+        assert!(held.wait_drained(Deadline::after(Duration::from_secs(10))));
+        assert_eq!(held.commit_offset(), Some(7));
+    }
+
+    #[test]
+    fn a_topic_s_limit_follows_the_queues_held_of_it() {
+        let plan = LimitPlan { topic_messages: Some(12), ..LimitPlan::of_queues(LIMITS) };
+        let table = HeldTable::new("g".into()).with_limits(plan);
+        let queues: Vec<_> = (0..3).map(|id| MessageQueue::new("t", "b", id)).collect();
+        let other = MessageQueue::new("other", "b", 0);
+        let limits = || table.all().iter().map(|held| held.limits().messages).collect::<Vec<_>>();
+        table.exchange(&[], &[queues.clone(), vec![other]].concat());
+        assert_eq!(limits(), [12, 4, 4, 4]);
+        let Exchange { going, .. } = table.exchange(&queues[..1], &[]);
+        table.remove(&going[0]);
+        assert_eq!(limits(), [12, 6, 6]);
+        let held = table.all()[1].clone();
+        assert_eq!(table.renew(&held).unwrap().limits().messages, 6);
     }
 }

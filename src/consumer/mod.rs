@@ -17,6 +17,7 @@ pub(crate) mod queue_state;
 pub(crate) mod rebalance;
 pub(crate) mod report;
 pub(crate) mod selector;
+pub(crate) mod suspension;
 
 #[cfg(test)]
 mod simulation_tests;

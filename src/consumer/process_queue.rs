@@ -38,6 +38,40 @@ pub(crate) struct Limits {
     pub(crate) span: i64,
 }
 
+/// The limits of a queue, and those of a topic that its queues share. Source: `messageQueueChanged` (02-consumer 5.9);
+/// Java divides by the number of all queues, of other topics too (T10).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LimitPlan {
+    pub(crate) queue: Limits,
+    pub(crate) topic_messages: Option<usize>,
+    pub(crate) topic_bytes: Option<u64>,
+}
+
+impl Limits {
+    pub(crate) const NONE: Self = Self { messages: usize::MAX, bytes: u64::MAX, span: i64::MAX };
+}
+
+impl LimitPlan {
+    /// Without limits of topics.
+    pub(crate) fn of_queues(queue: Limits) -> Self {
+        Self { queue, topic_messages: None, topic_bytes: None }
+    }
+
+    /// What one queue may cache while `held` of its topic are held. A limit of the topic takes the queue's place.
+    pub(crate) fn share(&self, held: usize) -> Limits {
+        let held = held.max(1);
+        Limits {
+            messages: self.topic_messages.map_or(self.queue.messages, |messages| (messages / held).max(1)),
+            bytes: self.topic_bytes.map_or(self.queue.bytes, |bytes| (bytes / held as u64).max(1)),
+            span: self.queue.span,
+        }
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        self.topic_messages.is_some() || self.topic_bytes.is_some()
+    }
+}
+
 /// Why a queue is not pulled for the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Full {
@@ -137,6 +171,20 @@ impl ProcessQueue {
             }
             None => Ok(()),
         }
+    }
+
+    /// Parks the caller's ticket while what it waits for `stands`; asked in the same step, so that whoever ends it, and
+    /// then calls [`unpark`](Self::unpark), cannot miss the ticket.
+    pub(crate) fn park_while(&self, stands: impl FnOnce() -> bool) -> bool {
+        let mut contents = self.contents.lock();
+        let parks = stands();
+        contents.parked |= parks;
+        parks
+    }
+
+    /// Takes a parked ticket out; it is the caller's to submit.
+    pub(crate) fn unpark(&self) -> bool {
+        std::mem::take(&mut self.contents.lock().parked)
     }
 
     /// The lowest offset that is not finished: where a next owner must start.
@@ -254,6 +302,27 @@ mod tests {
         assert!(queue.finish(&[1], &limits).unparked);
         assert!(!queue.finish(&[2], &limits).unparked);
         assert_eq!(queue.admit(&limits), Ok(()));
+    }
+
+    #[test]
+    fn a_ticket_parked_for_another_reason_is_given_out_once() {
+        let queue = ProcessQueue::new(0);
+        assert!(!queue.park_while(|| false) && !queue.unpark());
+        assert!(queue.park_while(|| true));
+        assert!(queue.unpark() && !queue.unpark());
+        // A finish gives it out too, whatever it was parked for: the pull path decides again.
+        put(&queue, 0..1);
+        assert!(queue.park_while(|| true));
+        assert!(queue.finish(&[0], &WIDE).unparked && !queue.unpark());
+    }
+
+    #[test]
+    fn the_limits_of_a_topic_are_shared_by_the_queues_held_of_it() {
+        let plan = LimitPlan { queue: WIDE, topic_messages: Some(10), topic_bytes: None };
+        let share = |held| plan.share(held);
+        assert_eq!([0, 1, 3, 10, 99].map(|held| share(held).messages), [10, 10, 3, 1, 1]);
+        assert_eq!((share(3).bytes, share(3).span), (WIDE.bytes, WIDE.span));
+        assert_eq!(LimitPlan { topic_bytes: Some(90), ..plan }.share(4).bytes, 22);
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub struct QueueState {
     cached_bytes: u64,
     since_pull: Option<Duration>,
     since_progress: Option<Duration>,
+    is_suspended: bool,
     standing_still: Option<String>,
     lock: Option<QueueLock>,
     since_lock: Option<Duration>,
@@ -80,7 +81,12 @@ impl QueueState {
         self.since_progress
     }
 
-    /// Why the queue stands still, when it does.
+    /// Whether the user has suspended the queue, its topic or the consumer.
+    pub fn is_suspended(&self) -> bool {
+        self.is_suspended
+    }
+
+    /// Why the queue stands still, when it does; `suspended` when the user said so.
     pub fn standing_still(&self) -> Option<&str> {
         self.standing_still.as_deref()
     }
@@ -121,7 +127,12 @@ impl HeldQueue {
             cached_bytes: cached.bytes,
             since_pull: progress.last_pull.map(|at| at.elapsed()),
             since_progress: progress.last_progress.map(|at| at.elapsed()),
-            standing_still: progress.standing.clone().or_else(|| self.waits_in_order(&progress)),
+            is_suspended: self.is_suspended(),
+            standing_still: if self.is_suspended() {
+                Some("suspended".into())
+            } else {
+                progress.standing.clone().or_else(|| self.waits_in_order(&progress))
+            },
             lock: lock.as_ref().map(|lock| lock.lock),
             since_lock: lock.and_then(|lock| lock.granted).map(|at| at.elapsed()),
         }

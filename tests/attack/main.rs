@@ -10,4 +10,5 @@ mod filters;
 mod hostile_frames;
 mod hostile_messages;
 mod misuse;
+mod resets;
 mod silent;

@@ -9,6 +9,7 @@ use crate::consumer::listener::MessageListenerConcurrently;
 use crate::consumer::listener_orderly::{MessageListenerOrderly, SUSPEND};
 use crate::consumer::message_model::MessageModel;
 use crate::consumer::offset::LocalFile;
+use crate::consumer::process_queue::{LimitPlan, Limits};
 use crate::consumer::rebalance::start_offset::ConsumeFromWhere;
 use crate::consumer::selector::MessageSelector;
 use crate::error::{Error, ErrorKind, Result};
@@ -53,6 +54,8 @@ pub(crate) struct PushConsumerConfig {
     pub(crate) pull_error_delay: Duration,
     pub(crate) pull_threshold_for_queue: u32,
     pub(crate) pull_threshold_size_for_queue: u64,
+    pub(crate) pull_threshold_for_topic: Option<u32>,
+    pub(crate) pull_threshold_size_for_topic: Option<u64>,
     pub(crate) pull_threshold_size_total: u64,
     pub(crate) max_reconsume_times: Option<u32>,
     pub(crate) revoke_grace: Duration,
@@ -140,6 +143,12 @@ builder_items!(PushConsumerBuilder, set_own {
         pull_threshold_for_queue: u32 => config.pull_threshold_for_queue;
         /// MiB of bodies of a queue that may be cached before pulls wait. Default 100, from 1 to 1024.
         pull_threshold_size_for_queue: u64 => config.pull_threshold_size_for_queue;
+        /// Messages of a topic that may be cached, shared evenly by the queues held of it: each one's share takes the place
+        /// of `pull_threshold_for_queue`. `None` (default) sets no such limit. From 1 to 6553500. (Java shares it among the
+        /// queues of all topics.)
+        pull_threshold_for_topic: Option<u32> => config.pull_threshold_for_topic;
+        /// The same in MiB of bodies, in place of `pull_threshold_size_for_queue`. Default `None`, from 1 to 102400.
+        pull_threshold_size_for_topic: Option<u64> => config.pull_threshold_size_for_topic;
         /// MiB of bodies that the whole consumer may cache before pulls of queues with cached messages wait. Default 512,
         /// from 1 to 1048576.
         pull_threshold_size_total: u64 => config.pull_threshold_size_total;
@@ -206,6 +215,8 @@ impl PushConsumerBuilder {
             pull_error_delay: Duration::from_secs(1),
             pull_threshold_for_queue: 1000,
             pull_threshold_size_for_queue: 100,
+            pull_threshold_for_topic: None,
+            pull_threshold_size_for_topic: None,
             pull_threshold_size_total: 512,
             max_reconsume_times: None,
             revoke_grace: Duration::from_secs(2),
@@ -353,6 +364,9 @@ impl PushConsumerConfig {
         check_range("pull_error_delay (ms)", millis(self.pull_error_delay), 10..=60_000)?;
         check_range("pull_threshold_for_queue", self.pull_threshold_for_queue, 1..=65_535)?;
         check_range("pull_threshold_size_for_queue (MiB)", self.pull_threshold_size_for_queue, 1..=1024)?;
+        check_range("pull_threshold_for_topic", self.pull_threshold_for_topic.unwrap_or(1), 1..=6_553_500)?;
+        let of_topic = self.pull_threshold_size_for_topic.unwrap_or(1);
+        check_range("pull_threshold_size_for_topic (MiB)", of_topic, 1..=102_400)?;
         check_range("pull_threshold_size_total (MiB)", self.pull_threshold_size_total, 1..=1 << 20)?;
         check_range("max_reconsume_times", self.max_reconsume_times.unwrap_or(16), 0..=1_000_000)?;
         check_range("revoke_grace (ms)", millis(self.revoke_grace), 0..=600_000)?;
@@ -387,8 +401,16 @@ impl PushConsumerConfig {
         self.listener_orderly.is_some()
     }
 
-    pub(crate) fn queue_bytes(&self) -> u64 {
-        self.pull_threshold_size_for_queue * MIB
+    pub(crate) fn limit_plan(&self) -> LimitPlan {
+        LimitPlan {
+            queue: Limits {
+                messages: self.pull_threshold_for_queue as usize,
+                bytes: self.pull_threshold_size_for_queue * MIB,
+                span: i64::from(self.consume_max_span),
+            },
+            topic_messages: self.pull_threshold_for_topic.map(|messages| messages as usize),
+            topic_bytes: self.pull_threshold_size_for_topic.map(|size| size * MIB),
+        }
     }
 
     pub(crate) fn total_bytes(&self) -> u64 {

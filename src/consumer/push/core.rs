@@ -12,7 +12,6 @@ use crate::consumer::health::Problems;
 use crate::consumer::held::{HeldQueue, HeldTable};
 use crate::consumer::message_model::MessageModel;
 use crate::consumer::offset::{self, OffsetStore, Stored};
-use crate::consumer::process_queue::Limits;
 use crate::consumer::rebalance::Rebalancer;
 use crate::consumer::rebalance::start_offset::ConsumeFromWhere as StartAt;
 use crate::instance::ClientInstance;
@@ -28,7 +27,10 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
+
+/// A reset to the same offset within this time is a repetition.
+const SAME_RESET: Duration = Duration::from_secs(1);
 
 pub(super) struct Core {
     pub(super) me: Weak<Core>,
@@ -39,7 +41,6 @@ pub(super) struct Core {
     pub(super) subscriptions: Subscriptions,
     pub(super) held: HeldTable,
     pub(super) store: OffsetStore,
-    pub(super) limits: Limits,
     pub(super) service: Box<dyn ConsumeService>,
     pub(super) observer: Arc<Observer>,
     pub(super) direct: DirectThreads,
@@ -53,6 +54,8 @@ pub(super) struct Core {
     pub(super) rebalancer: Mutex<Rebalancer>,
     /// Serialises rounds of storing, so that an older offset cannot arrive behind a newer one.
     pub(super) storing: Mutex<()>,
+    /// Offsets that operators set, and when.
+    pub(super) resets: Mutex<BTreeMap<MessageQueue, (i64, Instant)>>,
     pub(super) problems: Problems,
     pub(super) watch: GroupWatch,
     /// Client ids that had more than one connection when the group was last looked at.
@@ -200,10 +203,15 @@ impl ConsumerRole for Core {
     }
 
     fn reset_offsets(&self, topic: &str, offsets: Vec<(MessageQueue, i64)>) {
-        for (queue, offset) in offsets {
-            let held = self.held.of_topic(topic).into_iter().find(|held| held.queue == queue);
-            if let Some(held) = held.filter(|_| offset >= 0) {
-                self.restart_at(&held, offset);
+        let held = self.held.of_topic(topic);
+        // One at a time, and a repetition that tools and brokers make is the same reset (field report 30).
+        let mut recent = self.resets.lock();
+        recent.retain(|_, (_, at)| at.elapsed() < SAME_RESET);
+        for (queue, offset) in offsets.into_iter().filter(|(_, offset)| *offset >= 0) {
+            let is_same = recent.get(&queue).is_some_and(|(before, _)| *before == offset);
+            if let Some(held) = held.iter().find(|held| held.queue == queue && !is_same) {
+                recent.insert(queue, (offset, Instant::now()));
+                self.restart_at(held, offset);
             }
         }
     }

@@ -6,6 +6,7 @@
 
 mod concurrent;
 mod config;
+mod control;
 mod core;
 mod crew;
 mod describe;
@@ -33,11 +34,11 @@ use crate::consumer::message_model::MessageModel;
 use crate::consumer::offset::{BrokerOffsets, LocalFile, OffsetStore};
 use crate::consumer::order::OrderMode;
 use crate::consumer::order::seat::LockTimes;
-use crate::consumer::process_queue::Limits;
 use crate::consumer::queue_state::QueueState;
 use crate::consumer::rebalance::Rebalancer;
 use crate::consumer::report::ShutdownReport;
 use crate::consumer::selector::MessageSelector;
+use crate::consumer::suspension::Scope;
 use crate::error::{Error, ErrorKind, Result};
 use crate::instance::role::ConsumerRole;
 use crate::instance::{self, ClientInstance};
@@ -133,11 +134,6 @@ impl PushConsumer {
         } else {
             OffsetStore::Brokers(BrokerOffsets::new(instance.clone(), group.clone()))
         };
-        let limits = Limits {
-            messages: config.pull_threshold_for_queue as usize,
-            bytes: config.queue_bytes(),
-            span: i64::from(config.consume_max_span),
-        };
         let observer = Arc::new(Observer::new(group.clone(), config.hooks.clone()));
         let mut send_back = SendBack::new(instance.clone(), group.clone(), config.reconsume_limit());
         if is_broadcasting {
@@ -165,7 +161,6 @@ impl PushConsumer {
                     topic_concurrency: config.topic_concurrency.clone(),
                     consume_timeout: config.consume_timeout,
                     batch_size: config.consume_batch_size,
-                    limits,
                     total_bytes: config.total_bytes(),
                 })?;
                 (Box::new(service), HeldTable::new(group.clone()))
@@ -173,7 +168,6 @@ impl PushConsumer {
             Listener::Orderly(listener) => {
                 let ledger = Ledger {
                     instance: instance.clone(),
-                    limits,
                     budget: Budget::new(config.total_bytes()),
                     observer: observer.clone(),
                 };
@@ -202,13 +196,12 @@ impl PushConsumer {
             me: me.clone(),
             locks: held.needs_locks().then(|| LockKeeper::new(instance.executor(), me.clone())),
             lock_returns,
-            held,
+            held: held.with_limits(config.limit_plan()),
             group,
             retry_topic,
             instance: instance.clone(),
             subscriptions,
             store,
-            limits,
             service,
             observer,
             direct,
@@ -216,6 +209,7 @@ impl PushConsumer {
             stopping: AtomicBool::new(false),
             rebalancer: Mutex::new(Rank::Round, rebalancer),
             storing: Mutex::new(Rank::Storing, ()),
+            resets: Mutex::new(Rank::Round, BTreeMap::new()),
             problems: Problems::new(),
             watch: GroupWatch::new(instance.executor(), me.clone()),
             twins: Mutex::new(Rank::Leaf, BTreeMap::new()),
@@ -327,6 +321,49 @@ impl PushConsumer {
     /// [`ErrorKind::State`](crate::ErrorKind::State) after the stop.
     pub fn unsubscribe(&self, topic: impl AsRef<str>) -> Result<bool> {
         self.core.unsubscribe(topic.as_ref())
+    }
+
+    /// Suspends the consumer: pulls stop, and messages that are cached already are not handed out either. Those that a
+    /// worker has taken, which may be at this moment, are still handled. The consumer stays a member of its group,
+    /// keeps its queues, sends its heartbeats, and goes on storing offsets.
+    ///
+    /// The consumer, each topic and each queue are suspended and resumed on their own; a queue runs while none of the
+    /// three is suspended. All of it is kept when a queue goes and comes back, and when its offset is reset. A queue that
+    /// is given up while it is suspended may repeat messages that were handled ahead of others. Java's `suspend` only
+    /// stops pulls.
+    pub fn suspend(&self) {
+        self.core.set_suspended(Scope::Consumer, true);
+    }
+
+    /// Ends [`suspend`](Self::suspend). Topics and queues suspended by themselves stay so.
+    pub fn resume(&self) {
+        self.core.set_suspended(Scope::Consumer, false);
+    }
+
+    /// Whether the consumer as a whole is suspended. [`QueueState::is_suspended`] tells it of a queue.
+    pub fn is_suspended(&self) -> bool {
+        self.core.held.is_suspended()
+    }
+
+    /// As [`suspend`](Self::suspend), for the queues of one topic, held now or later. What the group failed before comes
+    /// from the retry topic, `%RETRY%` and the group, which is a topic of its own here.
+    pub fn suspend_topic(&self, topic: &str) {
+        self.core.set_suspended(Scope::Topic(topic), true);
+    }
+
+    /// Ends [`suspend_topic`](Self::suspend_topic).
+    pub fn resume_topic(&self, topic: &str) {
+        self.core.set_suspended(Scope::Topic(topic), false);
+    }
+
+    /// As [`suspend`](Self::suspend), for one queue, held now or later.
+    pub fn suspend_queue(&self, queue: &MessageQueue) {
+        self.core.set_suspended(Scope::Queue(queue), true);
+    }
+
+    /// Ends [`suspend_queue`](Self::suspend_queue).
+    pub fn resume_queue(&self, queue: &MessageQueue) {
+        self.core.set_suspended(Scope::Queue(queue), false);
     }
 
     /// Stops: takes no new messages, gives running listeners until `timeout`, stores the offsets, leaves the group,

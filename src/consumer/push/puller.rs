@@ -29,7 +29,10 @@ impl Core {
         let Some(process) = held.process() else { return };
         // From here on until the answer the queue has a pull in flight or a ticket somewhere.
         held.with_progress(|progress| progress.last_pull = Some(Instant::now()));
-        if let Err(full) = process.admit(&self.limits) {
+        if held.park_if_suspended() {
+            return;
+        }
+        if let Err(full) = process.admit(&held.limits()) {
             // Parked: the worker that makes room submits the ticket.
             return held.with_progress(|progress| progress.standing = Some(format!("flow control: {full:?}")));
         }

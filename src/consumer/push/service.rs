@@ -6,7 +6,6 @@
 use super::hooks::{ConsumeOutcome, Observer};
 use super::stats::Tally;
 use crate::consumer::held::HeldQueue;
-use crate::consumer::process_queue::Limits;
 use crate::error::Result;
 use crate::instance::ClientInstance;
 use crate::message::MessageExt;
@@ -23,8 +22,9 @@ pub(crate) const SETTLE_AT: usize = 64;
 pub(crate) trait ConsumeService: Send + Sync {
     /// Takes messages that were entered into the queue's process queue. Must not wait.
     fn submit(&self, held: Arc<HeldQueue>, messages: Vec<MessageExt>);
-    /// The queue may be worked on again, if anything of it waits.
-    fn go_on(&self, _: &Arc<HeldQueue>) {}
+    /// The queue may be worked on again, if anything of it waits: it was suspended ([`HeldQueue::is_suspended`], to be
+    /// asked before each call of a listener), or its broker's lock was missing.
+    fn go_on(&self, held: &Arc<HeldQueue>);
     /// Whether the consumer as a whole has room; a queue that caches nothing is always pulled, so that none starves.
     fn has_room(&self) -> bool;
     /// An ownership ended: what it cached and nobody will finish, `bytes` of it, no longer counts.
@@ -85,7 +85,6 @@ pub(crate) fn size_of(message: &MessageExt) -> u64 {
 /// What follows when messages are finished, the same for every service.
 pub(crate) struct Ledger {
     pub(crate) instance: Arc<ClientInstance>,
-    pub(crate) limits: Limits,
     pub(crate) budget: Budget,
     pub(crate) observer: Arc<Observer>,
 }
@@ -102,7 +101,7 @@ impl Ledger {
         }
         if let Some(process) = held.process() {
             settling.offsets.sort_unstable();
-            let finished = process.finish(&settling.offsets, &self.limits);
+            let finished = process.finish(&settling.offsets, &held.limits());
             self.budget.give_back(finished.bytes);
             if finished.unparked {
                 self.instance.submit_pull(held.ticket());

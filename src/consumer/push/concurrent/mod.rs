@@ -16,13 +16,13 @@ use super::hooks::{ConsumeOutcome, ConsumeReturn, Observer};
 use super::send_back::{KEPT_FOR, Named, SendBack, Settled};
 use super::service::{Budget, ConsumeService, Ledger, Settling};
 use crate::consumer::event::EventListener;
-use crate::consumer::held::HeldQueue;
+use crate::consumer::held::{HeldQueue, QueuePhase};
 use crate::consumer::listener::{ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus, MessageListenerConcurrently};
-use crate::consumer::process_queue::Limits;
 use crate::error::Result;
 use crate::instance::ClientInstance;
 use crate::message::{MessageExt, topic};
 use crate::protocol::body::{ConsumeMessageDirectlyResult, ConsumeResult};
+use crate::sync::{Mutex, Rank};
 use crate::thread::{JoinGuard, contain};
 use crate::time::Deadline;
 use crossbeam::channel::{Receiver, Sender, unbounded};
@@ -61,6 +61,8 @@ struct Shared {
     /// Unbounded by type; flow control bounds what is cached, and so what is queued.
     sender: Sender<Arc<Batch>>,
     receiver: Receiver<Arc<Batch>>,
+    /// What came to a worker while its queue was suspended.
+    set_aside: Mutex<Vec<Arc<Batch>>>,
 }
 
 /// What the service is built from.
@@ -74,7 +76,6 @@ pub(crate) struct Parts {
     pub(crate) topic_concurrency: BTreeMap<String, usize>,
     pub(crate) batch_size: usize,
     pub(crate) consume_timeout: Duration,
-    pub(crate) limits: Limits,
     pub(crate) total_bytes: u64,
 }
 
@@ -87,7 +88,6 @@ impl ConcurrentConsumeService {
             batch_size: parts.batch_size,
             ledger: Ledger {
                 instance: parts.instance.clone(),
-                limits: parts.limits,
                 budget: Budget::new(parts.total_bytes),
                 observer: parts.observer,
             },
@@ -99,6 +99,7 @@ impl ConcurrentConsumeService {
             overdue: Overdue::new(parts.consume_timeout),
             sender,
             receiver,
+            set_aside: Mutex::new(Rank::Leaf, Vec::new()),
         });
         let service = Self { shared };
         service.set_threads(parts.threads)?;
@@ -123,7 +124,14 @@ impl ConsumeService for ConcurrentConsumeService {
         self.shared.ledger.budget.has_room()
     }
 
-    fn forget(&self, _: &HeldQueue, bytes: u64) {
+    fn go_on(&self, held: &Arc<HeldQueue>) {
+        for batch in self.shared.take_aside(held) {
+            let _ = self.shared.sender.send(batch);
+        }
+    }
+
+    fn forget(&self, held: &HeldQueue, bytes: u64) {
+        drop(self.shared.take_aside(held));
         self.shared.ledger.budget.give_back(bytes);
     }
 
@@ -235,7 +243,11 @@ impl Shared {
         let mut context = ConsumeConcurrentlyContext::new(batch.held.queue.clone());
         let mut passed_on = false;
         settling.begin(Instant::now());
-        while let Some(range) = batch.next(self.batch_size) {
+        loop {
+            if batch.held.is_suspended() && self.put_aside(batch) {
+                return;
+            }
+            let Some(range) = batch.next(self.batch_size) else { return };
             let messages = &batch.messages[range.clone()];
             let (first, last) = (messages[0].queue_offset(), messages[messages.len() - 1].queue_offset());
             if !batch.held.may_hand_out(first, last) {
@@ -260,6 +272,27 @@ impl Shared {
                 return;
             }
         }
+    }
+
+    /// Keeps a list until its queue is resumed; `false` when it is by now. The question is asked under the lock of those
+    /// kept, so that who resumes the queue, and then looks here, misses none.
+    fn put_aside(&self, batch: &Arc<Batch>) -> bool {
+        let mut set_aside = self.set_aside.lock();
+        if !batch.held.is_suspended() {
+            return false;
+        }
+        let is_over = batch.held.phase() == QueuePhase::Released;
+        if !is_over && !set_aside.iter().any(|kept| Arc::ptr_eq(kept, batch)) {
+            set_aside.push(batch.clone());
+        }
+        true
+    }
+
+    fn take_aside(&self, held: &HeldQueue) -> Vec<Arc<Batch>> {
+        let mut set_aside = self.set_aside.lock();
+        let (taken, kept) = set_aside.drain(..).partition(|batch| std::ptr::eq(&*batch.held, held));
+        *set_aside = kept;
+        taken
     }
 
     /// One call of the listener, and what follows from its answer.

@@ -160,7 +160,7 @@ impl Shared {
     ///
     /// Whoever makes either true calls this afterwards, so that the later of the two sees both.
     fn offer(&self, held: &Arc<HeldQueue>, order: &Order) {
-        if order.seat.is_valid(Instant::now()) && order.lanes.lock().offer() {
+        if !held.is_suspended() && order.seat.is_valid(Instant::now()) && order.lanes.lock().offer() {
             let _ = self.sender.send(held.clone());
         }
     }
@@ -194,7 +194,7 @@ impl Shared {
     /// Works on the lanes of an ownership until none is ready, or others wait for a worker.
     fn serve(self: &Arc<Self>, place: &Place, held: &Arc<HeldQueue>, order: &Order) {
         let mut settling = Settling::default();
-        while order.seat.is_valid(Instant::now()) {
+        while !held.is_suspended() && order.seat.is_valid(Instant::now()) {
             let taken = order.lanes.lock().take();
             let Some((key, mut run)) = taken else { break };
             // Before it begins: the next idle worker takes the next lane.
@@ -255,7 +255,7 @@ impl Shared {
             if is_long {
                 return RunEnd::More;
             }
-            if !order.seat.is_valid(now) {
+            if held.is_suspended() || !order.seat.is_valid(now) {
                 return RunEnd::Blocked;
             }
             let last = batch.last().unwrap_or(first);
