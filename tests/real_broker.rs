@@ -1,16 +1,18 @@
 //! The scenarios on a real name server and broker, beside the official Java client. `tests/real_broker/run.sh` starts both and
 //! runs this; without it every test says that it is skipped.
 
-#[path = "scenarios/filters.rs"]
-mod filters;
 #[path = "real_broker/java_peer.rs"]
 mod java_peer;
 #[path = "scenarios/mixed.rs"]
 mod mixed;
+#[path = "scenarios/offset_file.rs"]
+mod offset_file;
 #[path = "scenarios/ordered_real.rs"]
 mod ordered_real;
 #[path = "real_broker/real_target.rs"]
 mod real_target;
+#[path = "scenarios/reset.rs"]
+mod reset;
 mod scenarios;
 #[path = "scenarios/strategies.rs"]
 mod strategies;
@@ -68,16 +70,16 @@ fn the_order_of_queues_is_held_when_processes_are_killed() {
 }
 
 #[test]
-fn an_sql92_condition_delivers_just_what_fulfils_it() {
+fn java_and_ours_go_on_from_each_other_s_broadcasting_offset_file() {
     if let Some(target) = RealTarget::from_environment() {
-        filters::sql92(&target);
+        offset_file::java_reads_our_file_and_we_read_java_s(&target, || target.java());
     }
 }
 
 #[test]
-fn an_sql92_condition_that_does_not_parse_ends_the_start() {
+fn the_official_tool_resets_a_running_consumer_at_once_and_once() {
     if let Some(target) = RealTarget::from_environment() {
-        filters::refused_condition(&target);
+        reset::by_time(&target, |words| target.admin(words));
     }
 }
 

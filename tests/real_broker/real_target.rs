@@ -73,6 +73,24 @@ impl RealTarget {
         java(&self.class_path)
     }
 
+    /// Runs one of the official admin tools.
+    pub fn admin(&self, words: &[&str]) -> String {
+        let output = Command::new("java")
+            .args([
+                "-XX:TieredStopAtLevel=1",
+                "-cp",
+                &self.class_path,
+                "org.apache.rocketmq.tools.command.MQAdminStartup",
+            ])
+            .args(words)
+            .args(["-n", &self.name_servers])
+            .output()
+            .expect("java can be run");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{words:?}: {text}\n{}", String::from_utf8_lossy(&output.stderr));
+        text
+    }
+
     /// One process for all scenarios, since a JVM takes its time to start.
     fn service(&self) -> MutexGuard<'static, JavaService> {
         static SERVICE: OnceLock<Mutex<JavaService>> = OnceLock::new();

@@ -1,7 +1,9 @@
 //! What a consumer group owes its user, as scenarios that run on any cluster: `tests/scenarios_embedded.rs` runs them on the
 //! embedded one, `tests/real_broker.rs` on real brokers.
 
+pub mod broadcast;
 pub mod churn;
+pub mod filters;
 pub mod lite_pull;
 pub mod membership;
 pub mod ordered;
@@ -29,9 +31,12 @@ macro_rules! scenarios {
             the_order_of_queues_is_held_while_processes_join_and_leave => ordered::by_queue,
             the_order_of_keys_is_held_while_processes_join_and_leave => ordered::by_key,
             a_tag_expression_delivers_just_those_tags => tags::expression,
+            each_member_of_a_broadcasting_group_sees_everything_and_goes_on_where_it_stopped => broadcast::each_gets_all,
             tags_with_the_same_hash_do_not_leak_through => tags::collision,
             assigned_queues_are_polled_sought_and_committed => lite_pull::assigned,
             two_members_that_poll_share_and_hand_over => lite_pull::shared,
+            an_sql92_condition_delivers_just_what_fulfils_it => filters::sql92,
+            an_sql92_condition_that_does_not_parse_ends_the_start => filters::refused_condition,
         }
     };
     ($target:expr; $($name:ident => $module:ident :: $scenario:ident,)*) => {

@@ -37,6 +37,16 @@ final class Consuming {
         }
         boolean first = options.get("--from", "last").equals("first");
         consumer.setConsumeFromWhere(first ? ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET : ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET);
+        if (options.get("--model", "clustering").equals("broadcasting")) {
+            // The type's package is another one in each major version.
+            var model = consumer.getMessageModel();
+            consumer.setMessageModel(Enum.valueOf(model.getDeclaringClass(), "BROADCASTING"));
+            // Before the class of the offset store is loaded, which reads it once.
+            String folder = options.setting("offset_store_dir");
+            if (folder != null) {
+                System.setProperty("rocketmq.client.localOffsetStoreDir", folder);
+            }
+        }
         consumer.setPollNameServerInterval(options.number("--route-ms", 30_000));
         consumer.setHeartbeatBrokerInterval(options.number("--heartbeat-ms", 30_000));
         consumer.setPersistConsumerOffsetInterval(options.number("--persist-ms", 5_000));
