@@ -84,6 +84,8 @@ pub(crate) struct Progress {
     pub(crate) next_offset: i64,
     pub(crate) suggested_broker_id: i64,
     pub(crate) last_pull: Option<Instant>,
+    /// When it was last asked where to start.
+    pub(crate) last_asked: Option<Instant>,
     pub(crate) last_progress: Option<Instant>,
     /// The highest offset that the broker confirmed to have stored for us.
     pub(crate) stored: Option<i64>,
@@ -134,6 +136,7 @@ impl HeldQueue {
                     next_offset: 0,
                     suggested_broker_id: 0,
                     last_pull: None,
+                    last_asked: None,
                     last_progress: None,
                     stored: None,
                     is_doubtful: false,

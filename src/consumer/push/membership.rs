@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 const LOCATE_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_LOCATE_PAUSE: Duration = Duration::from_secs(5);
+/// Beyond what a question takes, and the pause between two.
+const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 /// Storing the offsets of queues that are given up; the next owner waits less.
 const STORE_TIME: Duration = Duration::from_secs(3);
 
@@ -146,7 +148,7 @@ impl Core {
             }
             let (done, asked) = (core.me.clone(), held.clone());
             let timeout = core.config.client.request_timeout;
-            held.with_progress(|progress| progress.last_pull = Some(Instant::now()));
+            held.with_progress(|progress| progress.last_asked = Some(Instant::now()));
             locate(&core.instance, &core.store, &held.queue, core.config.consume_from, timeout, move |start| {
                 let Some(core) = done.upgrade() else { return };
                 if let Err(panic) = contain(|| core.located(&asked, start, failures)) {
@@ -190,10 +192,18 @@ impl Core {
 
     /// A queue that is ours has a pull in flight, a ticket under way, or a reason to wait. One that has been silent
     /// for longer than any of them can last lost its ticket to a defect: it gets a new ownership, and the log says so.
+    /// The same for one whose start is not asked for any more.
     pub(super) fn check_queues(&self) {
         let longest = self.config.pull_suspend * 2 + Duration::from_secs(60);
+        let longest_question = self.config.client.request_timeout * 2 + LONGEST_SILENCE;
         let now = Instant::now();
         for held in self.held.all() {
+            let asked = held.with_progress(|progress| progress.last_asked).unwrap_or(held.since());
+            if held.phase() == QueuePhase::Locating && now.duration_since(asked) > longest_question {
+                log::error!("{} of group '{}' waits for a start that nobody asks for", held.queue, self.group);
+                self.locate_after(held, Duration::ZERO, 0);
+                continue;
+            }
             let Some(process) = held.process().filter(|_| held.is_pulling()) else { continue };
             let last = held.with_progress(|progress| progress.last_pull).unwrap_or(held.since());
             if process.cached().is_parked || now.duration_since(last) <= longest {
