@@ -5,24 +5,18 @@
 //! the stop), so a thread that polls never finishes the work of another one. Of what a thread has out of a queue only
 //! the lowest offset matters, which bounds the memory of a user who never commits.
 
+use super::shelf::{Counts, Queue, State, Thread, size_of};
 use crate::consumer::held::{HeldQueue, QueuePhase};
 use crate::consumer::process_queue::{Full, Limits};
 use crate::instance::role::PullTicket;
 use crate::message::{MessageExt, MessageQueue};
 use crate::sync::{Condvar, Mutex, Rank};
 use crate::time::Deadline;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
-use std::thread::ThreadId;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// While a stop waits for polling threads, it looks so often whether they have ended.
 const LOOK_FOR_ENDED: Duration = Duration::from_millis(50);
-
-thread_local! {
-    /// Gone when the thread is: that is how others see that it has ended.
-    static ALIVE: Arc<()> = Arc::new(());
-}
 
 pub(super) struct Buffer {
     state: Mutex<State>,
@@ -32,56 +26,6 @@ pub(super) struct Buffer {
     limit_for_all: usize,
     /// Whether polling again says that what was polled before is handled.
     auto: bool,
-}
-
-#[derive(Default)]
-struct State {
-    queues: BTreeMap<MessageQueue, Queue>,
-    /// Queues with messages, in the order in which they are next.
-    turns: VecDeque<MessageQueue>,
-    /// Kept through rebalances.
-    paused: BTreeSet<MessageQueue>,
-    /// Queues whose pull ticket waits here.
-    resting: BTreeSet<MessageQueue>,
-    messages: usize,
-    /// `None`: threads that have ended.
-    threads: HashMap<Option<ThreadId>, Thread>,
-    waiting: usize,
-    /// Raised by each wakeup while somebody waits; otherwise the next poll finds `is_woken`.
-    wakeups: u64,
-    is_woken: bool,
-    is_closed: bool,
-    counts: Counts,
-}
-
-/// Messages since the start.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counts {
-    pub(super) polled: u64,
-    pub(super) handled: u64,
-}
-
-struct Queue {
-    held: Arc<HeldQueue>,
-    batches: VecDeque<Vec<MessageExt>>,
-    messages: usize,
-    bytes: u64,
-    is_in_turn: bool,
-    /// Whether an offset of this ownership was committed.
-    is_committed: bool,
-}
-
-struct Thread {
-    alive: Weak<()>,
-    out: Vec<Out>,
-}
-
-/// What a thread has in hand of one ownership: everything from `from`, below `to`.
-struct Out {
-    held: Arc<HeldQueue>,
-    from: i64,
-    to: i64,
-    messages: usize,
 }
 
 /// How a poll ended.
@@ -419,151 +363,4 @@ impl Buffer {
         let out = state.threads.values().flat_map(|thread| &thread.out);
         out.filter(|out| queues.iter().any(|held| Arc::ptr_eq(held, &out.held))).map(|out| out.messages).sum()
     }
-}
-
-impl State {
-    /// Takes a queue out of the turns, and its ticket out of its rest: what comes next of it makes its own.
-    fn stand_down(&mut self, name: &MessageQueue) {
-        self.resting.remove(name);
-        self.turns.retain(|turn| turn != name);
-    }
-
-    /// What is cached of this ownership, unless it is over.
-    fn of(&self, held: &HeldQueue) -> Option<&Queue> {
-        self.queues.get(&held.queue).filter(|queue| queue.held.epoch == held.epoch)
-    }
-
-    fn hand_out(&mut self, me: ThreadId) -> Option<Vec<MessageExt>> {
-        while let Some(name) = self.turns.pop_front() {
-            let Some(queue) = self.queues.get_mut(&name) else { continue };
-            queue.is_in_turn = false;
-            let Some((first, last)) = queue.front().filter(|_| !self.paused.contains(&name)) else { continue };
-            let thread = self.threads.entry(Some(me)).or_insert_with(Thread::current);
-            let known = thread.out.iter_mut().find(|out| Arc::ptr_eq(&out.held, &queue.held));
-            // An ownership waits for those who have entered it, so entering comes first.
-            if known.is_none() && !queue.held.enter() {
-                continue;
-            }
-            if !queue.held.may_hand_out(first, last) {
-                if known.is_none() {
-                    queue.held.leave();
-                }
-                continue;
-            }
-            let Some(messages) = queue.batches.pop_front() else { continue };
-            queue.messages -= messages.len();
-            queue.bytes -= messages.iter().map(size_of).sum::<u64>();
-            self.messages -= messages.len();
-            self.counts.polled += messages.len() as u64;
-            let to = last.saturating_add(1);
-            match known {
-                Some(out) => {
-                    out.to = to;
-                    out.messages += messages.len();
-                }
-                None => {
-                    // Of ended ownerships nothing is left to commit, and somebody may seek for ever.
-                    thread.out.retain(|out| out.held.phase() != QueuePhase::Released);
-                    let (held, messages) = (queue.held.clone(), messages.len());
-                    thread.out.push(Out { held, from: first, to, messages });
-                }
-            }
-            if !queue.batches.is_empty() {
-                queue.is_in_turn = true;
-                self.turns.push_back(name);
-            }
-            return Some(messages);
-        }
-        None
-    }
-
-    fn settle(&mut self, thread: Option<ThreadId>) {
-        let Some(thread) = self.threads.remove(&thread) else { return };
-        for out in thread.out {
-            self.counts.handled += out.messages as u64;
-            self.left(&out.held);
-        }
-    }
-
-    /// Lets `take` count what is handled of each; what has nothing left is settled.
-    fn settle_where(&mut self, mut take: impl FnMut(&mut Out) -> usize) {
-        let mut done = Vec::new();
-        for thread in self.threads.values_mut() {
-            for out in &mut thread.out {
-                self.counts.handled += take(out) as u64;
-            }
-            done.extend(thread.out.extract_if(.., |out| out.from >= out.to));
-        }
-        self.threads.retain(|_, thread| !thread.out.is_empty());
-        for out in done {
-            self.left(&out.held);
-        }
-    }
-
-    /// A thread has nothing in hand of this ownership any more. The offset goes first: who waits for the thread to leave
-    /// reads it then.
-    fn left(&self, held: &Arc<HeldQueue>) {
-        self.advance(held);
-        held.with_progress(|progress| progress.last_progress = Some(Instant::now()));
-        held.leave();
-    }
-
-    fn advance(&self, held: &HeldQueue) {
-        if let (Some(process), Some(handled)) = (held.process(), self.handled(held)) {
-            process.advance(handled);
-        }
-    }
-
-    fn handled(&self, held: &HeldQueue) -> Option<i64> {
-        let out = self.threads.values().flat_map(|thread| &thread.out);
-        let lowest = out.filter(|out| out.held.epoch == held.epoch).map(|out| out.from).min();
-        lowest.or_else(|| self.position(held))
-    }
-
-    fn position(&self, held: &HeldQueue) -> Option<i64> {
-        held.process()?;
-        let cached = self.of(held).and_then(Queue::front).map(|(first, _)| first);
-        Some(cached.unwrap_or_else(|| held.with_progress(|progress| progress.next_offset)))
-    }
-}
-
-impl Queue {
-    /// First and last offset of the batch that is next.
-    fn front(&self) -> Option<(i64, i64)> {
-        let batch = self.batches.front()?;
-        Some((batch.first()?.queue_offset(), batch.last()?.queue_offset()))
-    }
-
-    fn range(&self) -> Option<(i64, i64)> {
-        Some((self.batches.front()?.first()?.queue_offset(), self.batches.back()?.last()?.queue_offset()))
-    }
-
-    /// Strictly above a limit is full, as in the Java client.
-    fn full(&self, limits: &Limits) -> Option<Full> {
-        let span = self.range().map_or(0, |(first, last)| last - first);
-        if self.messages > limits.messages {
-            Some(Full::Messages)
-        } else if self.bytes > limits.bytes {
-            Some(Full::Bytes)
-        } else if span > limits.span {
-            Some(Full::Span)
-        } else {
-            None
-        }
-    }
-}
-
-impl Thread {
-    fn current() -> Self {
-        // A thread that is just ending counts as ended.
-        Self { alive: ALIVE.try_with(Arc::downgrade).unwrap_or_default(), out: Vec::new() }
-    }
-
-    fn is_alive(&self) -> bool {
-        self.alive.strong_count() > 0
-    }
-}
-
-fn size_of(message: &MessageExt) -> u64 {
-    message.body().len() as u64
 }

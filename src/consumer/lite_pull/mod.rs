@@ -12,6 +12,7 @@ mod describe;
 mod membership;
 mod puller;
 mod seek;
+mod shelf;
 mod stop;
 mod topic_watch;
 
