@@ -52,6 +52,13 @@ fn the_orderly_example_holds_the_order() {
 }
 
 #[test]
+fn the_soak_loses_nothing_in_a_few_seconds_of_faults() {
+    let outcome = run("soak", &["--minutes", "0.1", "--every", "1", "--rate", "200"]);
+    assert_eq!(outcome.code, Some(0), "{}{}", outcome.out, outcome.err);
+    assert!(outcome.out.contains("\nlost       0 []\n"), "{}", outcome.out);
+}
+
+#[test]
 fn the_producer_sends_ten_messages() {
     let (cluster, input, name_servers) = embedded(&["--topic", "orders:2"]);
     let outcome = run("producer", &[&name_servers, "orders"]);

@@ -287,6 +287,14 @@ fn a_group_goes_on_where_its_last_member_stopped() {
 }
 
 #[test]
+fn a_count_is_never_exceeded_however_many_threads_there_are() {
+    let cluster = cluster();
+    assert_eq!(produce(&cluster, &["--count", "60"]).code, Some(0));
+    let consumer = consume(&cluster, &["--group", "readers", "--count", "7", "--threads", "8"]);
+    assert_eq!(consumer.events.iter().filter(|event| event["event"] == "message").count(), 7);
+}
+
+#[test]
 fn a_signal_stops_in_an_orderly_way() {
     let cluster = cluster();
     for signal in ["INT", "TERM"] {

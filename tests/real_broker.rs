@@ -17,6 +17,8 @@ mod scenarios;
 #[path = "scenarios/strategies.rs"]
 mod strategies;
 mod support;
+#[path = "real_broker/tools.rs"]
+mod tools;
 
 use real_target::RealTarget;
 use scenarios::churn;
@@ -80,6 +82,13 @@ fn java_and_ours_go_on_from_each_other_s_broadcasting_offset_file() {
 fn the_official_tool_resets_a_running_consumer_at_once_and_once() {
     if let Some(target) = RealTarget::from_environment() {
         reset::by_time(&target, |words| target.admin(words));
+    }
+}
+
+#[test]
+fn the_official_admin_tools_look_into_a_consumer_and_have_a_message_consumed() {
+    if let Some(target) = RealTarget::from_environment() {
+        tools::look_at_a_consumer(&target);
     }
 }
 

@@ -130,7 +130,9 @@ impl Printer {
         self.open.wait();
         let turn = self.delivered.fetch_add(1, Ordering::Relaxed) + 1;
         if turn > self.count {
+            // Another worker has printed the last one: this message is for whoever comes next in the group.
             self.stopping.wait();
+            return false;
         }
         thread::sleep(self.work);
         let decision = self.decide(message);

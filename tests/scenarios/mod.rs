@@ -7,6 +7,7 @@ pub mod filters;
 pub mod lite_pull;
 pub mod membership;
 pub mod ordered;
+pub mod placement;
 pub mod recovery;
 pub mod restart;
 pub mod retry;
@@ -20,6 +21,7 @@ macro_rules! scenarios {
             two_processes_see_every_message_of_all_producers_byte_exact => volume::two_processes_share_what_all_producers_send,
             a_joining_process_gets_its_share_without_waiting_for_the_periodic_round => membership::join,
             a_killed_process_is_replaced_and_nothing_is_lost => membership::kill,
+            processes_killed_at_every_point_of_a_message_lose_nothing => placement::kills,
             a_retried_message_comes_back_after_its_delay_and_ends_in_the_dead_letter_topic => retry::until_dead,
             a_message_that_fails_once_comes_back_once => retry::once,
             a_restarted_process_continues_where_the_stopped_one_ended => restart::alone,
