@@ -120,10 +120,12 @@ pub use crate::consumer::queue_state::QueueState;
 pub use crate::consumer::rebalance::start_offset::ConsumeFromWhere;
 pub use crate::consumer::report::ShutdownReport;
 pub use crate::consumer::selector::MessageSelector;
-pub use crate::embedded::{EmbeddedCluster, EmbeddedClusterBuilder, WhenFull};
+pub use crate::embedded::{EmbeddedCluster, EmbeddedClusterBuilder, Fault, InjectedFault, WhenFull};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::message::{BodyError, Message, MessageExt, MessageQueue};
 pub use crate::producer::{MessageQueueSelector, Producer, ProducerBuilder, SelectByHash, SendResult, SendStatus};
+pub use crate::protocol::{RequestCode, ResponseCode};
+pub use crate::time::Clock;
 
 /// Compiles the Rust code of the README as a documentation test.
 #[cfg(doctest)]

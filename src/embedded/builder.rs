@@ -1,8 +1,9 @@
 //! Settings of an [`EmbeddedCluster`].
 
 use super::broker::{self, Broker, BrokerConfig, DEFAULT_LEVELS, DelayLevels, Limits, TransactionLimits, WhenFull};
+use super::fault::FaultTable;
 use super::routes::Routes;
-use super::{EmbeddedCluster, check_new_topic};
+use super::{EmbeddedCluster, Parts, check_new_topic};
 use crate::error::{Error, ErrorKind, Result};
 use crate::time::Clock;
 use std::net::{IpAddr, Ipv4Addr};
@@ -33,6 +34,7 @@ pub struct EmbeddedClusterBuilder {
     bind: IpAddr,
     advertise: Option<IpAddr>,
     name_server_port: u16,
+    fault_seed: u64,
     clock: Clock,
 }
 
@@ -57,6 +59,7 @@ impl EmbeddedClusterBuilder {
             bind: Ipv4Addr::LOCALHOST.into(),
             advertise: None,
             name_server_port: 0,
+            fault_seed: 0,
             clock: Clock::system(),
         }
     }
@@ -177,6 +180,13 @@ impl EmbeddedClusterBuilder {
         self
     }
 
+    /// From what the [chances](crate::Fault::chance) of faults are drawn: with the same requests in the same order the
+    /// same ones meet a fault. Default 0.
+    pub fn fault_seed(mut self, seed: u64) -> Self {
+        self.fault_seed = seed;
+        self
+    }
+
     /// The clock for store times, delays, holds, queue locks and the expiry of members. With a manual one move it by
     /// [`EmbeddedCluster::advance_clock`]. Default: the system's.
     pub fn clock(mut self, clock: Clock) -> Self {
@@ -218,6 +228,7 @@ impl EmbeddedClusterBuilder {
         }
 
         let routes = Arc::new(Routes::new());
+        let faults = Arc::new(FaultTable::new(self.clock.clone(), self.fault_seed));
         let limits = Limits { bytes: self.max_bytes, messages: self.max_messages, when_full: self.when_full };
         let make = |name: &String| {
             let config = BrokerConfig {
@@ -235,9 +246,10 @@ impl EmbeddedClusterBuilder {
                 max_groups: MAX_GROUPS,
                 clock: self.clock.clone(),
             };
-            Broker::new(config, routes.clone())
+            Broker::new(config, routes.clone(), faults.clone())
         };
         let brokers = self.broker_names.iter().map(make).collect();
-        EmbeddedCluster::launch(brokers, routes, self.bind, advertise, self.name_server_port, self.clock, &self.topics)
+        let parts = Parts { brokers, routes, faults, clock: self.clock };
+        EmbeddedCluster::launch(parts, self.bind, advertise, self.name_server_port, &self.topics)
     }
 }

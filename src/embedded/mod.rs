@@ -11,12 +11,15 @@
 
 mod broker;
 mod builder;
+mod control;
+mod fault;
 mod key_values;
 mod name_server;
 mod routes;
 
 pub use broker::WhenFull;
 pub use builder::EmbeddedClusterBuilder;
+pub use fault::{Fault, InjectedFault};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::topic::check_topic;
@@ -24,6 +27,7 @@ use crate::remoting::{Dispatch, RemotingConfig, RemotingServer};
 use crate::sync::{Mutex, Rank};
 use crate::time::{Clock, Deadline};
 use broker::Broker;
+use fault::{FaultTable, Faulty, Place};
 use key_values::KeyValues;
 use name_server::NameServer;
 use routes::Routes;
@@ -53,6 +57,15 @@ pub struct EmbeddedCluster {
     /// Address of the name server that clients are told; the port stays the same when it is restarted.
     name_server_address: SocketAddr,
     name_server: Mutex<Option<RemotingServer>>,
+    faults: Arc<FaultTable>,
+    clock: Clock,
+}
+
+/// What a builder made.
+struct Parts {
+    brokers: Vec<Broker>,
+    routes: Arc<Routes>,
+    faults: Arc<FaultTable>,
     clock: Clock,
 }
 
@@ -70,17 +83,11 @@ impl EmbeddedCluster {
         Self::builder().start()
     }
 
-    fn launch(
-        brokers: Vec<Broker>,
-        routes: Arc<Routes>,
-        bind: IpAddr,
-        advertise: IpAddr,
-        port: u16,
-        clock: Clock,
-        topics: &[(String, u32)],
-    ) -> Result<Self> {
+    fn launch(parts: Parts, bind: IpAddr, advertise: IpAddr, port: u16, topics: &[(String, u32)]) -> Result<Self> {
+        let Parts { brokers, routes, faults, clock } = parts;
         let values = Arc::new(KeyValues::new());
-        let server = start_name_server(SocketAddr::new(bind, port), &routes, &values, &clock)?;
+        let name_server = NameServer { routes: routes.clone(), values: values.clone(), clock: clock.clone() };
+        let server = start_name_server(SocketAddr::new(bind, port), name_server, &faults)?;
         let port = server.local_addrs().first().map_or(port, SocketAddr::port);
         let cluster = Self {
             brokers,
@@ -89,6 +96,7 @@ impl EmbeddedCluster {
             bind,
             name_server_address: SocketAddr::new(advertise, port),
             name_server: Mutex::new(Rank::Registry, Some(server)),
+            faults,
             clock,
         };
         // From here on a failure drops the cluster, which stops what has started.
@@ -166,7 +174,9 @@ impl EmbeddedCluster {
         self.routes.clear();
         self.brokers.iter().filter(|broker| broker.is_running()).for_each(Broker::register);
         let bind = SocketAddr::new(self.bind, self.name_server_address.port());
-        *self.name_server.lock() = Some(start_name_server(bind, &self.routes, &self.values, &self.clock)?);
+        let name_server =
+            NameServer { routes: self.routes.clone(), values: self.values.clone(), clock: self.clock.clone() };
+        *self.name_server.lock() = Some(start_name_server(bind, name_server, &self.faults)?);
         Ok(())
     }
 
@@ -174,6 +184,7 @@ impl EmbeddedCluster {
     /// it only does what is due anyway.
     pub fn advance_clock(&self, by: Duration) {
         self.clock.advance(by);
+        self.faults.run_due();
         self.brokers.iter().filter(|broker| broker.is_running()).for_each(Broker::run_due);
     }
 
@@ -192,16 +203,12 @@ impl Drop for EmbeddedCluster {
     fn drop(&mut self) {
         self.brokers.iter().for_each(Broker::stop);
         self.stop_name_server();
+        self.faults.stop();
     }
 }
 
-fn start_name_server(
-    bind: SocketAddr,
-    routes: &Arc<Routes>,
-    values: &Arc<KeyValues>,
-    clock: &Clock,
-) -> Result<RemotingServer> {
-    let processor = Arc::new(NameServer { routes: routes.clone(), values: values.clone(), clock: clock.clone() });
+fn start_name_server(bind: SocketAddr, name_server: NameServer, faults: &Arc<FaultTable>) -> Result<RemotingServer> {
+    let processor = Arc::new(Faulty { inner: Arc::new(name_server), place: Place::NameServer, faults: faults.clone() });
     RemotingServer::start("rmq-namesrv", &[bind], RemotingConfig::default(), processor, Dispatch::Inline)
         .map_err(|error| error.context(format_args!("the embedded name server cannot listen on {bind}")))
 }

@@ -100,6 +100,19 @@ impl ConnectionHandle {
         Ok(())
     }
 
+    /// Sends the first half of a frame, as far as the socket takes it at once, and closes the connection: what a peer
+    /// sees of a server that dies while it answers.
+    pub(crate) fn send_half(&self, command: RemotingCommand) {
+        let Ok(mut head) = encode(&command, self.shared.reactor.config.max_frame) else { return self.close() };
+        let half = (head.len() + command.body.len()) / 2;
+        let body = command.body.slice(..half.saturating_sub(head.len()));
+        head.truncate(half);
+        let frame = Frame { head, body };
+        // Counted like every frame; whether there is room for it does not matter at the end.
+        self.shared.queued.fetch_add(frame.len(), Ordering::Relaxed);
+        self.shared.reactor.push(Op::SendLast { connection: self.shared.id, frame });
+    }
+
     /// Sends a request and gives the answer, or what went wrong, to `callback`: exactly once, on the pool of the client
     /// or server, or on its I/O thread when it has none. The command's opaque is replaced.
     pub fn invoke_async(

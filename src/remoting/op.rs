@@ -18,6 +18,8 @@ pub(crate) enum Op {
     SendTo { address: Arc<str>, frame: Frame },
     /// A frame for one given connection, its bytes already counted in the connection's queue.
     Send { connection: ConnectionId, frame: Frame },
+    /// As `Send`, then write what the socket takes at once, and close.
+    SendLast { connection: ConnectionId, frame: Frame },
     /// Close a connection, for this reason.
     Close { connection: ConnectionId, reason: &'static str },
     /// Close the connection to an address and forget the address.

@@ -3,6 +3,7 @@
 
 mod admin;
 mod control;
+mod fault;
 mod group;
 mod hostile;
 mod lock;

@@ -185,6 +185,24 @@ impl ConsumerGroups {
             .collect()
     }
 
+    /// Takes a client out of a group without telling anybody, on all its connections; returns how many there were.
+    pub(crate) fn forget(&mut self, group: &str, client_id: &str) -> usize {
+        let Some(found) = self.groups.get(group) else { return 0 };
+        let is_meant = |member: &Member| &*member.client_id == client_id;
+        let connections: Vec<u64> =
+            found.members.iter().filter(|(_, member)| is_meant(member)).map(|(id, _)| *id).collect();
+        for connection in &connections {
+            self.leave(*connection, group);
+            if let Some(groups) = self.by_connection.get_mut(connection) {
+                groups.remove(group);
+                if groups.is_empty() {
+                    self.by_connection.remove(connection);
+                }
+            }
+        }
+        connections.len()
+    }
+
     /// Removes members that were silent for too long, without telling anybody; returns the connections to close.
     pub(crate) fn expire(&mut self, now: Instant) -> BTreeSet<u64> {
         let mut silent = BTreeSet::new();

@@ -49,6 +49,7 @@ pub use store::WhenFull;
 pub(crate) use topic_table::{READ_WRITE, Topic};
 pub(crate) use transaction::TransactionLimits;
 
+use crate::embedded::fault::{FaultTable, Faulty, Place};
 use crate::embedded::routes::Routes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::body::MASTER_ID;
@@ -132,6 +133,10 @@ struct Shared {
     config: Arc<BrokerConfig>,
     guarded: Mutex<Guarded>,
     clock_wake: Condvar,
+    /// Woken when a pause ends.
+    resumed: Condvar,
+    faults: Arc<FaultTable>,
+    place: Place,
 }
 
 #[derive(Debug)]
@@ -140,14 +145,24 @@ struct Guarded {
     /// Until when the clock thread sleeps; `None` while it works, or sleeps until it is woken.
     asleep_until: Option<Instant>,
     stopping: bool,
+    /// Whether every thread of the broker is to stand still.
+    paused: bool,
 }
 
 impl Broker {
     /// A broker that does not run yet.
-    pub(crate) fn new(config: BrokerConfig, routes: Arc<Routes>) -> Self {
+    pub(crate) fn new(config: BrokerConfig, routes: Arc<Routes>, faults: Arc<FaultTable>) -> Self {
         let config = Arc::new(config);
-        let guarded = Guarded { state: State::new(config.clone(), routes), asleep_until: None, stopping: false };
-        let shared = Shared { config, guarded: Mutex::new(Rank::Embedded, guarded), clock_wake: Condvar::new() };
+        let guarded =
+            Guarded { state: State::new(config.clone(), routes), asleep_until: None, stopping: false, paused: false };
+        let shared = Shared {
+            place: Place::Broker(config.name.clone()),
+            config,
+            guarded: Mutex::new(Rank::Embedded, guarded),
+            clock_wake: Condvar::new(),
+            resumed: Condvar::new(),
+            faults,
+        };
         Self { shared: Arc::new(shared), running: Mutex::new(Rank::Registry, None) }
     }
 
@@ -172,7 +187,11 @@ impl Broker {
         }
         let config = &self.shared.config;
         let bind = SocketAddr::new(config.bind, self.address().port());
-        let processor = Arc::new(Processor { shared: self.shared.clone() });
+        let processor = Arc::new(Faulty {
+            inner: Arc::new(Processor { shared: self.shared.clone() }),
+            place: self.shared.place.clone(),
+            faults: self.shared.faults.clone(),
+        });
         self.shared.guarded.lock().stopping = false;
         let server = RemotingServer::start(
             &format!("rmq-{}", config.name),
@@ -207,7 +226,9 @@ impl Broker {
             let mut guarded = self.shared.guarded.lock();
             guarded.state.routes.unregister(name, MASTER_ID);
             guarded.stopping = true;
+            guarded.paused = false;
             self.shared.clock_wake.notify_all();
+            self.shared.resumed.notify_all();
         }
         if !server.shutdown(Deadline::after(STOP_TIMEOUT)) {
             log::error!("embedded broker {name}: its server did not stop within {STOP_TIMEOUT:?}");
@@ -253,13 +274,26 @@ impl Broker {
             {
                 let mut guarded = self.shared.guarded.lock();
                 let now = guarded.state.now();
-                if guarded.stopping || guarded.state.next_due().is_none_or(|due| due > now) {
+                if guarded.stopping || guarded.paused || guarded.state.next_due().is_none_or(|due| due > now) {
                     return;
                 }
                 guarded.state.run_due(&mut out);
             }
-            out.flush();
+            out.flush(&self.shared.faults, &self.shared.place);
         }
+    }
+
+    /// Lets every thread of the broker stand still, or go on. Connections stay open meanwhile, and what comes waits.
+    pub(crate) fn pause(&self, pause: bool) {
+        let mut guarded = self.shared.guarded.lock();
+        guarded.paused = pause && !guarded.stopping;
+        self.shared.resumed.notify_all();
+        self.shared.clock_wake.notify_all();
+    }
+
+    /// Removes a member of a consumer group without telling anybody; returns how many connections it had.
+    pub(crate) fn forget_member(&self, group: &str, client_id: &str) -> usize {
+        self.shared.guarded.lock().state.consumers.forget(group, client_id)
     }
 }
 
@@ -282,6 +316,11 @@ impl Shared {
     fn run_clock(&self) {
         let mut guarded = self.guarded.lock();
         while !guarded.stopping {
+            if guarded.paused {
+                guarded.asleep_until = None;
+                guarded = self.resumed.wait(guarded);
+                continue;
+            }
             let now = guarded.state.now();
             match guarded.state.next_due() {
                 Some(due) if due <= now => {
@@ -289,7 +328,7 @@ impl Shared {
                     guarded.asleep_until = None;
                     guarded.state.run_due(&mut out);
                     drop(guarded);
-                    out.flush();
+                    out.flush(&self.faults, &self.place);
                     guarded = self.guarded.lock();
                 }
                 Some(due) => {
@@ -315,11 +354,15 @@ impl Processor {
         let mut out = Outbox::default();
         let result = {
             let mut guarded = self.shared.guarded.lock();
+            // Holds up the I/O thread, so nothing is read or written: a process that was stopped looks like that.
+            while guarded.paused {
+                guarded = self.shared.resumed.wait(guarded);
+            }
             let result = act(&mut guarded.state, &mut out);
             self.shared.rouse(&mut guarded);
             result
         };
-        out.flush();
+        out.flush(&self.shared.faults, &self.shared.place);
         result
     }
 }

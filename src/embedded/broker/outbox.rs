@@ -1,9 +1,11 @@
 //! What a handler wants sent, done after it has given the broker's lock up.
 
+use crate::embedded::fault::{FaultTable, Place};
 use crate::error::Result;
 use crate::protocol::RemotingCommand;
 use crate::remoting::ConnectionHandle;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 type Callback = Box<dyn FnOnce(Result<RemotingCommand>) + Send>;
@@ -42,11 +44,11 @@ impl Outbox {
         self.effects.push(Effect::Close(connection.clone()));
     }
 
-    /// Does it all. No lock may be held.
-    pub(crate) fn flush(self) {
+    /// Does it all, through the faults of the cluster. No lock may be held.
+    pub(crate) fn flush(self, faults: &Arc<FaultTable>, place: &Place) {
         for effect in self.effects {
             match effect {
-                Effect::Send(to, command) => deliver(&to, command),
+                Effect::Send(to, command) => faults.deliver(place, &to, command),
                 Effect::Invoke(to, command, timeout, done) => to.invoke_async(command, timeout, done),
                 Effect::Close(connection) => connection.close(),
             }

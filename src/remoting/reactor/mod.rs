@@ -206,6 +206,14 @@ impl Reactor {
             Op::CallOn { connection, call } => self.begin_call(call, Some(connection)),
             Op::SendTo { address, frame } => self.send_to(&address, frame),
             Op::Send { connection, frame } => self.send_counted(connection, frame),
+            Op::SendLast { connection, frame } => {
+                self.send_counted(connection, frame);
+                self.flush_link(connection);
+                self.close_link(
+                    connection,
+                    Error::new(ErrorKind::Closed, "the connection ended: it was cut on this side"),
+                );
+            }
             Op::Close { connection, reason } => {
                 self.close_link(connection, Error::new(ErrorKind::Closed, format!("the connection ended: {reason}")));
             }
