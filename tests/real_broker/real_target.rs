@@ -92,6 +92,8 @@ impl RealTarget {
     /// Runs one of the official admin tools.
     pub fn admin(&self, words: &[&str]) -> String {
         let output = Command::new("java")
+            // The tools of 4.9 read the configuration of their log there.
+            .env("ROCKETMQ_HOME", Path::new(&self.cluster).join("home"))
             .args([
                 "-XX:TieredStopAtLevel=1",
                 "-cp",
