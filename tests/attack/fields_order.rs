@@ -1,6 +1,7 @@
 //! Field reports about consumption in order (19, 44 to 50), and brokers that answer strangely about locks.
 
 use crate::fake::*;
+use rocketmq_sync::message::sys_flag;
 use rocketmq_sync::protocol::body::{LockBatchRequestBody, LockBatchResponseBody};
 use rocketmq_sync::protocol::{RemotingCommand, RequestCode, ResponseCode};
 use rocketmq_sync::{
@@ -242,5 +243,33 @@ fn a_message_that_cannot_be_stored_elsewhere_at_its_limit_stays_and_is_never_ski
     let rest = std::iter::from_fn(|| seen.recv_timeout(LONG).ok()).find(|body| body == "1");
     assert!(rest.is_some());
     wait_until("the offset passes it only now", || fake.commit_of(0) == Some(2));
+    assert!(consumer.shutdown(LONG).is_clean());
+}
+
+#[test]
+fn an_unreadable_body_is_a_dead_letter_and_the_order_goes_on_around_it() {
+    let fake = Fake::start(1);
+    fake.store(0, 0..2);
+    let flag = sys_flag::COMPRESSED | sys_flag::CompressionType::Zlib.bits();
+    {
+        let mut state = fake.state();
+        let messages = state.messages.get_mut(&(TOPIC.to_owned(), 0)).unwrap();
+        messages.push(record(0, 2, b"garbage that is no zlib", flag));
+        messages.push(record(0, 3, b"3", 0));
+    }
+    let works = Arc::new(AtomicBool::new(false));
+    fake.script({
+        let works = works.clone();
+        move |asked| match asked.is(RequestCode::CONSUMER_SEND_MSG_BACK) && !works.swap(true, Ordering::SeqCst) {
+            true => Reply::Give(refuse(ResponseCode::SYSTEM_ERROR)),
+            false => Reply::Usual,
+        }
+    });
+    let (listener, seen) = orderly();
+    let consumer = fake.consumer().consume_batch_size(8).listener_orderly(listener).start().unwrap();
+    assert_eq!(take(&seen, 3), ["0", "1", "3"]);
+    let back = fake.asked(|asked| asked.is(RequestCode::CONSUMER_SEND_MSG_BACK));
+    assert_eq!(back.len(), 2, "refused once, it was tried again before anything behind it");
+    wait_until("the offset passes it", || fake.commit_of(0) == Some(4));
     assert!(consumer.shutdown(LONG).is_clean());
 }

@@ -3,7 +3,7 @@
 use crate::support::*;
 use rocketmq_sync::{
     ConsumeConcurrentlyContext, ConsumeOrderlyContext, ConsumeOrderlyStatus, EmbeddedCluster, Message, MessageExt,
-    PushConsumer,
+    MessageModel, PushConsumer,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -286,6 +286,62 @@ fn a_suspended_key_holds_up_itself_only_and_the_offset_waits_for_it() {
     let report = first.shutdown(LONG);
     assert_eq!(report.committed().iter().find(|(queue, _)| queue.topic() == "orders").map(|(_, at)| *at), Some(0));
     assert_eq!(report.uncommitted(), 4, "finished behind the suspended one, so they come again");
+}
+
+#[test]
+fn what_was_finished_before_a_slow_call_is_stored_while_it_runs() {
+    let cluster = cluster("orders", 1);
+    send(&cluster, "orders", 0..3);
+    let (release, hang) = channel::<()>();
+    let hang = Mutex::new(hang);
+    let (listener, seen) = recording_orderly(move |message, _| {
+        if message.body() == b"2" {
+            let _ = hang.lock().unwrap().recv();
+        }
+        Success
+    });
+    let consumer = builder(&cluster, "g", "orders")
+        .persist_interval(Duration::from_millis(20))
+        .listener_orderly(listener)
+        .start()
+        .unwrap();
+    receive_until(&seen, "the slow one", |all| all.len() == 3);
+    wait_until("the offset of the others is stored", || {
+        let states = consumer.assignment();
+        states.iter().any(|state| state.queue().topic() == "orders" && state.committed_offset() == Some(2))
+    });
+    drop(release);
+    assert!(consumer.shutdown(LONG).is_clean());
+}
+
+#[test]
+fn members_of_a_broadcasting_group_each_see_every_queue_in_order_without_locks() {
+    let cluster = cluster("orders", 2);
+    send(&cluster, "orders", 0..20);
+    let folder = std::env::temp_dir().join(format!("rocketmq-sync-ordered-{}", std::process::id()));
+    let members: Vec<_> = (0..2)
+        .map(|number| {
+            let (listener, seen) = recording_orderly(|_, _| Success);
+            let consumer = builder(&cluster, "g", "orders")
+                .message_model(MessageModel::Broadcasting)
+                .offset_store_dir(&folder)
+                .instance_name(format!("ordered-{number}-{}", std::process::id()))
+                .listener_orderly(listener)
+                .start()
+                .unwrap();
+            (consumer, seen)
+        })
+        .collect();
+    for (consumer, seen) in &members {
+        let all = receive_until(seen, "20 messages", |all| all.len() == 20);
+        for queue in 0..2 {
+            let of_queue = all.iter().filter(|one| one.queue.queue_id() == queue);
+            assert!(of_queue.map(|one| one.body.parse::<usize>().unwrap()).is_sorted());
+        }
+        assert!(consumer.assignment().iter().all(|state| state.lock().is_none()));
+    }
+    drop(members);
+    let _ = std::fs::remove_dir_all(folder);
 }
 
 #[test]

@@ -5,9 +5,10 @@
 //! that it has been in for long when others wait. Before each call it looks whether the queue is still ours, here and at
 //! the broker. Source of the rules: `ConsumeMessageOrderlyService` (02-consumer section 10).
 
+mod desk;
 pub(crate) mod keeper;
 
-use super::crew::{Crew, Place};
+use super::crew::Crew;
 use super::hooks::{ConsumeOutcome, ConsumeReturn};
 use super::send_back::{KEPT_FOR, Named, SendBack, Settled, TO_DEAD_LETTERS};
 use super::service::{ConsumeService, Ledger, Settling};
@@ -23,6 +24,7 @@ use crate::protocol::body::{ConsumeMessageDirectlyResult, ConsumeResult};
 use crate::thread::{JoinGuard, contain};
 use crate::time::Deadline;
 use crossbeam::channel::{Receiver, Sender, unbounded};
+use desk::Desk;
 use keeper::LockReturns;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,6 +32,8 @@ use std::time::{Duration, Instant};
 /// A worker that has been in a lane for so long leaves it to serve others. The Java client's limit is 60 s; it does not
 /// look whether anybody waits.
 const LONGEST_RUN: Duration = Duration::from_secs(60);
+/// Lanes of one ownership are worked on one after the other for so long, before others are looked at.
+const SHORT_VISIT: Duration = Duration::from_millis(5);
 const LONGEST_RUN_WHILE_OTHERS_WAIT: Duration = Duration::from_secs(1);
 
 pub(crate) struct OrderlyConsumeService {
@@ -45,7 +49,7 @@ struct Shared {
     send_back: SendBack,
     events: Option<EventListener>,
     returns: LockReturns,
-    crew: Crew,
+    crew: Crew<Desk>,
     /// Holds one token for each ownership, at the most: some of its lanes are ready.
     sender: Sender<Arc<HeldQueue>>,
     receiver: Receiver<Arc<HeldQueue>>,
@@ -127,10 +131,21 @@ impl ConsumeService for OrderlyConsumeService {
     }
 
     fn set_threads(&self, threads: usize) -> Result<()> {
-        self.shared.crew.resize(threads, |place| {
+        self.shared.crew.resize(threads, |desk| {
             let shared = self.shared.clone();
-            JoinGuard::spawn(&format!("rmq-use-{}", place.number), move || shared.work(&place))
+            JoinGuard::spawn(&format!("rmq-use-{}", desk.place.number), move || shared.work(&desk))
         })
+    }
+
+    fn settle_finished(&self) {
+        for (held, mut settling) in self.shared.crew.seats().iter().filter_map(|desk| desk.finished()) {
+            self.shared.ledger.settle(&held, &mut settling);
+        }
+    }
+
+    fn activities(&self) -> Vec<String> {
+        let now = Instant::now();
+        self.shared.crew.seats().iter().filter_map(|desk| desk.activity(now)).collect()
     }
 
     /// Beside the order: a tool's message takes no lane and no lock, as in the Java client.
@@ -165,9 +180,9 @@ impl Shared {
         }
     }
 
-    fn work(self: &Arc<Self>, place: &Place) {
-        while self.crew.keeps(place) {
-            let Some(held) = place.next(&self.receiver) else { continue };
+    fn work(self: &Arc<Self>, desk: &Desk) {
+        while self.crew.keeps(&desk.place) {
+            let Some(held) = desk.place.next(&self.receiver) else { continue };
             let Some(order) = held.order() else { continue };
             order.lanes.lock().accept();
             if !held.enter() {
@@ -178,7 +193,7 @@ impl Shared {
                 Box::new(move || shared.go_on(&held))
             };
             if order.seat.enter(held.epoch, wake) {
-                self.serve(place, &held, order);
+                self.serve(desk, &held, order);
                 self.leave_seat(&held, order);
             }
             held.leave();
@@ -192,23 +207,31 @@ impl Shared {
     }
 
     /// Works on the lanes of an ownership until none is ready, or others wait for a worker.
-    fn serve(self: &Arc<Self>, place: &Place, held: &Arc<HeldQueue>, order: &Order) {
+    fn serve(self: &Arc<Self>, desk: &Desk, held: &Arc<HeldQueue>, order: &Order) {
+        let begun = Instant::now();
         let mut settling = Settling::default();
         while !held.is_suspended() && order.seat.is_valid(Instant::now()) {
             let taken = order.lanes.lock().take();
             let Some((key, mut run)) = taken else { break };
             // Before it begins: the next idle worker takes the next lane.
             self.offer(held, order);
-            let end = self.run(held, order, &mut run, &mut settling);
+            // A defect on the way must not leave the lane running for ever: what is left comes again.
+            let end = contain(|| self.run(desk, held, order, &mut run, &mut settling)).unwrap_or_else(|panic| {
+                log::error!("work on {} panicked; it goes on in a moment: {panic}", held.queue);
+                RunEnd::Suspended(Instant::now() + self.suspend)
+            });
             self.ledger.settle(held, &mut settling);
             let suspended = order.lanes.lock().put_back(&key, run, end);
             if let (Some(number), RunEnd::Suspended(until)) = (suspended, end) {
                 self.wake_at(until, held.clone(), key, number);
             }
-            if !self.receiver.is_empty() || !self.crew.wants(place) {
+            // Short lanes follow each other without a way through the channel.
+            let is_long = begun.elapsed() > SHORT_VISIT;
+            if is_long && !self.receiver.is_empty() || !self.crew.wants(&desk.place) {
                 break;
             }
         }
+        desk.clear();
         self.offer(held, order);
     }
 
@@ -240,7 +263,14 @@ impl Shared {
     }
 
     /// One run through a lane.
-    fn run(&self, held: &Arc<HeldQueue>, order: &Order, run: &mut Run<MessageExt>, settling: &mut Settling) -> RunEnd {
+    fn run(
+        &self,
+        desk: &Desk,
+        held: &Arc<HeldQueue>,
+        order: &Order,
+        run: &mut Run<MessageExt>,
+        settling: &mut Settling,
+    ) -> RunEnd {
         let begun = Instant::now();
         let mut context = ConsumeOrderlyContext::new(held.queue.clone());
         loop {
@@ -266,6 +296,7 @@ impl Shared {
                 self.bury_unreadable(held, run, settling)
             } else {
                 let count = batch.len();
+                desk.begin(held, first.queue_offset(), now, settling);
                 self.consume(held, run, count, &mut context, settling)
             };
             if let Some(end) = end {
