@@ -54,6 +54,10 @@ pub(crate) trait ConsumerRole: Send + Sync {
     fn registered(&self);
     /// A new connection to the broker of this address is open; the broker may have restarted.
     fn connected(&self, address: &str);
+    /// The connection to this address is gone; a broker there may be restarting.
+    fn disconnected(&self, address: &str) {
+        let _ = address;
+    }
     /// What the broker's tools ask a consumer, answered on a call thread; `None` when this kind does not serve it.
     /// `with_threads`: also what its threads are doing.
     fn running_info(&self, with_threads: bool) -> Option<ConsumerRunningInfo>;

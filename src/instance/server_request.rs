@@ -135,4 +135,11 @@ impl RequestProcessor for ServerRequests {
             Some(RemotingCommand::response(ResponseCode::SYSTEM_ERROR, Some(error.to_string())))
         })
     }
+
+    fn disconnected(&self, connection: &ConnectionHandle) {
+        let address = connection.peer_addr().to_string();
+        for consumer in self.registry.consumers() {
+            consumer.disconnected(&address);
+        }
+    }
 }

@@ -158,6 +158,13 @@ fn order_is_held_and_consumption_goes_on_when_a_broker_restarts_and_forgets_its_
     });
     wait_until("all is consumed", || witness.lock().unwrap().done == sent);
     assert_eq!(witness.lock().unwrap().wrong, Vec::<String>::new());
+    wait_until("the shares are as before, and locked", || {
+        members.iter().all(|member| {
+            let states = member.assignment();
+            let own = states.iter().filter(|state| state.queue().topic() == "orders");
+            own.filter(|state| state.lock() == Some(QueueLock::Held)).count() == 2
+        })
+    });
     for queue in 0..4 {
         assert!(!lock_for(&cluster, "stranger", "g", "orders", queue), "the locks were asked for again");
     }

@@ -175,18 +175,24 @@ impl ConsumerRole for Core {
         }
     }
 
+    fn disconnected(&self, address: &str) {
+        let brokers = self.instance.brokers();
+        let is_there = |held: &&Arc<HeldQueue>| {
+            brokers.master(held.queue.broker_name()).is_some_and(|master| **master == *address)
+        };
+        for held in self.held.all().iter().filter(is_there) {
+            self.doubt_lock(held);
+        }
+    }
+
     fn connected(&self, address: &str) {
         let brokers = self.instance.brokers();
         for held in self.held.all() {
             if brokers.master(held.queue.broker_name()).is_some_and(|master| **master == *address) {
                 offset::doubt(&held);
-                // A broker keeps locks in memory only.
-                if let Some(order) = held.order() {
-                    order.seat.doubt(Instant::now());
-                }
+                self.doubt_lock(&held);
             }
         }
-        self.look_for_locks();
     }
 
     fn running_info(&self, with_threads: bool) -> Option<ConsumerRunningInfo> {

@@ -11,7 +11,7 @@ use crate::consumer::event::ConsumerEvent;
 use crate::consumer::held::HeldQueue;
 use crate::consumer::pull;
 use crate::consumer::pull::flow_control::{Correction, correct};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::message::{MessageExt, properties};
 use crate::thread::contain;
 use crate::time::Deadline;
@@ -164,6 +164,9 @@ impl Core {
 
     fn pull_failed(&self, held: &Arc<HeldQueue>, error: &Error) {
         let failed = pull::failed(&self.instance, &self.group, held, error, self.config.pull_error_delay);
+        if matches!(error.kind(), ErrorKind::Connect | ErrorKind::Closed) {
+            self.doubt_lock(held);
+        }
         if failed.is_conflict {
             let topic = held.queue.shared_topic().clone();
             let (members, reason) = (Vec::new(), error.to_string());

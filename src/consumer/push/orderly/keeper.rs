@@ -152,6 +152,15 @@ impl Core {
         }
     }
 
+    /// The broker of the queue is or was out of reach. One that restarts has forgotten its locks, and the first member that
+    /// reaches it again gets the queues of all: nothing is handed out until it confirms.
+    pub(in crate::consumer::push) fn doubt_lock(&self, held: &HeldQueue) {
+        if let Some(order) = held.order() {
+            order.seat.doubt(Instant::now());
+            self.look_for_locks();
+        }
+    }
+
     /// Gives back the locks of ownerships that are over and stored; with a deadline it waits for the answers.
     pub(in crate::consumer::push) fn give_back_locks(&self, gone: &[Arc<HeldQueue>], wait: Option<Deadline>) {
         let mut returned = Vec::new();
