@@ -87,6 +87,7 @@ pub(crate) struct MessageStore {
     free_slots: Vec<u32>,
     by_topic: HashMap<Arc<str>, BTreeMap<i32, u32>>,
     keys: KeyIndex,
+    pub(super) handed_out: u64,
 }
 
 impl MessageStore {
@@ -104,6 +105,7 @@ impl MessageStore {
             free_slots: Vec::new(),
             by_topic: HashMap::new(),
             keys: KeyIndex::default(),
+            handed_out: 0,
         }
     }
 
@@ -224,6 +226,16 @@ impl MessageStore {
     /// Bytes of the records held.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// How full it is, from 0 to 1, by bytes.
+    pub(crate) fn fullness(&self) -> f64 {
+        self.bytes as f64 / self.limits.bytes.max(1) as f64
+    }
+
+    /// Number of messages given to pulls so far, each time counted.
+    pub(crate) fn handed_out(&self) -> u64 {
+        self.handed_out
     }
 
     /// Number of messages taken so far.

@@ -124,7 +124,10 @@ impl MessageStore {
         };
         let mut records = Vec::with_capacity(bytes);
         taken.iter().for_each(|record| records.extend_from_slice(record));
-        ReadAnswer { records, ..answer(status, offset + scanned) }
+        let count = taken.len() as u64;
+        let read = ReadAnswer { records, ..answer(status, offset + scanned) };
+        self.handed_out += count;
+        read
     }
 
     /// When the first message of a queue was stored.

@@ -66,6 +66,7 @@ final class AdminTools {
         expect(cluster, List.of("#Broker Name", "#Max Offset"), "topicStatus", "-t", topic);
         expect(cluster, List.of(topic), "topicList");
         expect(cluster, List.of("DefaultCluster", "127.0.0.1:"), "clusterList");
+        expect(cluster, List.of("DefaultCluster", "#InTotalToday"), "clusterList", "-m");
     }
 
     private static void changes(Cluster cluster) throws Exception {
@@ -114,10 +115,24 @@ final class AdminTools {
         SendResult sent = producer.send(message);
         producer.shutdown();
         List<String> parts = List.of(topic, key, "tagged");
-        expect(cluster, parts, "queryMsgById", "-t", topic, "-i", sent.getOffsetMsgId());
+        if (isVersion5()) {
+            expect(cluster, parts, "queryMsgById", "-t", topic, "-i", sent.getOffsetMsgId());
+        } else {
+            // An option that it does not know ends the process.
+            expect(cluster, parts, "queryMsgById", "-i", sent.getOffsetMsgId());
+        }
         expect(cluster, List.of(sent.getMsgId()), "queryMsgByKey", "-t", topic, "-k", key);
         expect(cluster, List.of(key), "queryMsgByUniqueKey", "-t", topic, "-i", sent.getMsgId());
         expect(cluster, parts, "queryMsgByOffset", "-t", topic, "-b", sent.getMessageQueue().getBrokerName(), "-i",
             String.valueOf(sent.getMessageQueue().getQueueId()), "-o", String.valueOf(sent.getQueueOffset()));
+    }
+
+    private static boolean isVersion5() {
+        try {
+            Class.forName("org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel");
+            return true;
+        } catch (ClassNotFoundException older) {
+            return false;
+        }
     }
 }
