@@ -32,8 +32,14 @@ impl Names {
         if is_number && text.len() == 13 {
             return "TIME".into();
         }
-        if text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        // An offset message id, or a unique key made from an address of either kind.
+        if matches!(text.len(), 32 | 56) && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return "ID".into();
+        }
+        if let Some(port) = text.strip_prefix("127.0.0.1:")
+            && port.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            return "PEER".into();
         }
         text.replace('\n', "\\n")
     }
@@ -112,12 +118,9 @@ fn body(answer: &RemotingCommand, names: &Names, fields: &mut Fields) {
     }
     if answer.body.first() != Some(&b'{') {
         let decoded = decode_all(&answer.body, None, 0, &DecodeOptions::default());
-        let messages = decoded.messages.iter().map(|message| {
-            let mut properties: Vec<_> =
-                message.properties().map(|(name, value)| format!("{name}:{}", names.value(value))).collect();
-            properties.sort();
-            format!(
-                "{} {} at {} of queue {}, flag {}, sys flag {}, tries {}, {} bytes, {}",
+        for (index, message) in decoded.messages.iter().enumerate() {
+            let text = format!(
+                "{} {} at {} of queue {}, flag {}, sys flag {}, tries {}, {} bytes",
                 names.apply(message.topic()),
                 String::from_utf8_lossy(message.body()),
                 message.queue_offset(),
@@ -126,11 +129,11 @@ fn body(answer: &RemotingCommand, names: &Names, fields: &mut Fields) {
                 message.sys_flag(),
                 message.reconsume_times(),
                 message.body().len(),
-                properties.join(" ")
-            )
-        });
-        for (index, message) in messages.enumerate() {
-            fields.insert(format!("message[{index}]"), message);
+            );
+            fields.insert(format!("message[{index}]"), text);
+            for (name, value) in message.properties() {
+                fields.insert(format!("property.{name}[{index}]"), names.value(value));
+            }
         }
         let damage = decoded.damage.map_or("none".to_owned(), |damage| damage.reason.to_owned());
         fields.insert("damage".into(), damage);

@@ -144,7 +144,6 @@ impl Run<'_> {
             ("send: without properties", vec![("properties", "")]),
             ("send: to the last queue", vec![("queueId", "2")]),
             ("send: to a queue that is not there", vec![("queueId", "9")]),
-            ("send: to any queue", vec![("queueId", "-1")]),
             ("send: without a topic", vec![("topic", "")]),
             ("send: without a queue", vec![("queueId", "")]),
             ("send: a number that is none", vec![("queueId", "x")]),
@@ -155,7 +154,10 @@ impl Run<'_> {
         ] {
             self.send(case, &change, case);
         }
-        self.send("send: an empty body", &[("queueId", "1")], "");
+        let one_queue = format!("{}one", self.topic);
+        let change = [("topic", one_queue.as_str()), ("queueId", "-1"), ("defaultTopicQueueNums", "1")];
+        self.send("send: to any queue of a topic that it makes", &change, "any");
+        self.send("send: an empty body", &[("topic", one_queue.as_str())], "");
         let large = "x".repeat(5 << 20);
         self.send("send: a body above the limit", &[("queueId", "1")], &large);
     }

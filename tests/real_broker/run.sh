@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The scenarios against real Apache RocketMQ, beside the official Java client.
 #
-#   tests/real_broker/run.sh [VERSION...]          runs tests/real_broker.rs against each version
+#   tests/real_broker/run.sh [VERSION...]          runs tests/real_broker.rs and tests/conformance against each version
 #   tests/real_broker/run.sh --serve [VERSION]     starts one cluster, prints how to reach it, serves until interrupted
 #   tests/real_broker/run.sh --churn [VERSION...]  the scenario of members that come and go, alone and in full: 50 changes
 #   TEST_FILTER=name tests/real_broker/run.sh      runs the scenarios whose name contains it
@@ -101,10 +101,10 @@ run_tests() { # VERSION
         ROCKETMQ_TEST_SECOND_BROKER=127.0.0.1:$second_port \
         ROCKETMQ_TEST_CLUSTER=$cluster ROCKETMQ_TEST_VERSION=$version \
         ROCKETMQ_TEST_CLASSPATH="$build/$version/classes:$cluster/logging:$build/$version/lib/*" \
-        timeout --kill-after=30 1200 cargo test --test real_broker -- --test-threads=1 ${TEST_FILTER:-} 2>&1 | tee "$log" || status=$?
-    # "test result: ok. 9 passed; 0 failed; ..."; without that line the run broke off, which is a failure of its own.
-    counts=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed;.*/\1 \2/p' "$log" | tail -n 1)
-    [ -n "$counts" ] || counts="0 1"
+        timeout --kill-after=30 1200 cargo test --no-fail-fast --test conformance --test real_broker -- --test-threads=1 ${TEST_FILTER:-} 2>&1 | tee "$log" || status=$?
+    # "test result: ok. 9 passed; 0 failed; ..." of both targets; fewer lines are a run that broke off, a failure of its own.
+    counts=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed;.*/\1 \2/p' "$log" |
+        awk '{ passed += $1; failed += $2 } END { print passed + 0, failed + (NR < 2) }')
     passed=$((passed + ${counts% *})) failed=$((failed + ${counts#* }))
     if [ $status -ne 0 ] && [ "${counts#* }" -eq 0 ]; then
         failed=$((failed + 1))
@@ -156,7 +156,7 @@ fi
 
 # The suite drives the example as separate processes.
 cargo build --example mqcat
-cargo test --test real_broker --no-run
+cargo test --test conformance --test real_broker --no-run
 for version in "${versions[@]}"; do
     if fetch "$version" && compile_peer "$version" && bring_up "$version"; then
         run_tests "$version"

@@ -91,7 +91,7 @@ pub(crate) fn groups_of_topic(state: &mut State, call: Call<'_>, _: &mut Outbox)
 pub(crate) fn topics_of_group(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer {
     let header: QueryTopicsByConsumerRequestHeader<'_> = call.command.header()?;
     let topics = state.offsets.topics_of(header.group).into_iter().map(|name| name.to_string());
-    with_body(TopicList { broker_addr: None, topic_list: topics.collect() }.encode())
+    with_body(TopicList { broker_addr: Some(state.address.to_string()), topic_list: topics.collect() }.encode())
 }
 
 pub(crate) fn subscription(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer {
