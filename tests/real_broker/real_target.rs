@@ -63,22 +63,6 @@ impl RealTarget {
         command
     }
 
-    /// What the official admin tool prints for this command.
-    pub fn tool(&self, arguments: &[&str]) -> String {
-        let output = Command::new("java")
-            .args(["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
-            // Some write files where they run.
-            .current_dir(&self.cluster)
-            .arg(format!("-Drocketmq.home.dir={}/home", self.cluster))
-            .args(["-cp", &self.class_path, "org.apache.rocketmq.tools.command.MQAdminStartup"])
-            .args(arguments)
-            .args(["-n", &self.name_servers])
-            .output()
-            .expect("java can be run");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        text(&output.stdout) + &text(&output.stderr)
-    }
-
     /// As run.sh was told to bring it.
     pub fn version() -> String {
         env::var("ROCKETMQ_TEST_VERSION").unwrap_or_else(|error| panic!("ROCKETMQ_TEST_VERSION: {error}"))
@@ -92,6 +76,8 @@ impl RealTarget {
     /// Runs one of the official admin tools.
     pub fn admin(&self, words: &[&str]) -> String {
         let output = Command::new("java")
+            // Some write files where they run.
+            .current_dir(&self.cluster)
             // The tools of 4.9 read the configuration of their log there.
             .env("ROCKETMQ_HOME", Path::new(&self.cluster).join("home"))
             .args([

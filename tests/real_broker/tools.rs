@@ -22,16 +22,16 @@ pub fn look_at_a_consumer(target: &RealTarget) {
         stored.iter().filter(|(queue, _)| queue.starts_with(&queues)).map(|(_, (at, _))| at).sum::<i64>() == 40
     });
 
-    let connection = target.tool(&["consumerConnection", "-g", &group]);
+    let connection = target.admin(&["consumerConnection", "-g", &group]);
     assert!(connection.contains("CONSUME_PASSIVELY") && connection.contains(&topic), "{connection}");
     let client_id = connection.lines().find_map(|line| line.split_whitespace().find(|word| word.contains('@')));
     let client_id = client_id.unwrap_or_else(|| panic!("no client id: {connection}")).to_owned();
 
-    let progress = target.tool(&["consumerProgress", "-g", &group]);
+    let progress = target.admin(&["consumerProgress", "-g", &group]);
     assert!(progress.contains(&topic), "{progress}");
     assert!(progress.contains("Diff Total: 0") || progress.contains("Consume Diff Total: 0"), "{progress}");
 
-    let one = target.tool(&["consumerStatus", "-g", &group, "-i", &client_id, "-s"]);
+    let one = target.admin(&["consumerStatus", "-g", &group, "-i", &client_id, "-s"]);
     for word in [
         "#Consumer Properties#",
         "PROP_CONSUMER_START_TIMESTAMP",
@@ -46,12 +46,12 @@ pub fn look_at_a_consumer(target: &RealTarget) {
     ] {
         assert!(one.contains(word), "'{word}' is missing in: {one}");
     }
-    let all = target.tool(&["consumerStatus", "-g", &group]);
+    let all = target.admin(&["consumerStatus", "-g", &group]);
     assert!(all.contains(&client_id) && !all.contains("Exception"), "{all}");
 
     let first = crew.seen().next().expect("40 were seen").clone();
     let again =
-        target.tool(&["queryMsgByUniqueKey", "-t", &topic, "-i", &first.unique_key, "-g", &group, "-d", &client_id]);
+        target.admin(&["queryMsgByUniqueKey", "-t", &topic, "-i", &first.unique_key, "-g", &group, "-d", &client_id]);
     assert!(again.contains("CR_SUCCESS"), "{again}");
     crew.wait_for("the message that the tool had consumed", |crew| {
         crew.seen().filter(|seen| seen.unique_key == first.unique_key).count() == 2
