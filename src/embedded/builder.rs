@@ -15,6 +15,8 @@ const MAX_TOPICS: usize = 65_536;
 const MAX_GROUPS: usize = 65_536;
 /// Most brokers of one cluster.
 const MAX_BROKERS: usize = 64;
+/// Most slaves of one broker.
+const MAX_SLAVES: usize = 8;
 
 /// Settings of an [`EmbeddedCluster`]. Made by [`EmbeddedCluster::builder`].
 #[derive(Debug, Clone)]
@@ -22,6 +24,8 @@ const MAX_BROKERS: usize = 64;
 pub struct EmbeddedClusterBuilder {
     cluster_name: String,
     broker_names: Vec<String>,
+    slaves: usize,
+    slave_read: bool,
     topics: Vec<(String, u32)>,
     delay_levels: String,
     timer_max_delay: Duration,
@@ -43,6 +47,8 @@ impl EmbeddedClusterBuilder {
         Self {
             cluster_name: "DefaultCluster".into(),
             broker_names: vec!["broker-a".into()],
+            slaves: 0,
+            slave_read: true,
             topics: Vec::new(),
             delay_levels: DEFAULT_LEVELS.into(),
             timer_max_delay: Duration::from_secs(3 * 86_400),
@@ -77,6 +83,21 @@ impl EmbeddedClusterBuilder {
     /// The names of the brokers, one each. `room@broker` puts a broker into a machine room.
     pub fn broker_names<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.broker_names = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// How many slaves each broker has, with the ids 1 and up. A slave has at once what its master has, and serves reads
+    /// also while the master is stopped. Default 0, at most 8.
+    pub fn slaves(mut self, count: usize) -> Self {
+        self.slaves = count;
+        self
+    }
+
+    /// Whether slaves may be read from, as the broker setting `slaveReadEnable`: by clients that find no master, and by
+    /// those that lag so far behind that the master sends them to a slave (two fifths of
+    /// [`max_bytes`](Self::max_bytes)). Default true, where that of a real broker is false.
+    pub fn slave_read(mut self, enable: bool) -> Self {
+        self.slave_read = enable;
         self
     }
 
@@ -201,6 +222,9 @@ impl EmbeddedClusterBuilder {
     pub fn start(self) -> Result<EmbeddedCluster> {
         let wrong = |text: String| Err(Error::new(ErrorKind::Config, text));
         let brokers = self.broker_names.len();
+        if self.slaves > MAX_SLAVES {
+            return wrong(format!("slaves: {}; at most {MAX_SLAVES} are allowed", self.slaves));
+        }
         if !(1..=MAX_BROKERS).contains(&brokers) {
             return wrong(format!("brokers: {brokers}; 1 to {MAX_BROKERS} are allowed"));
         }
@@ -234,6 +258,8 @@ impl EmbeddedClusterBuilder {
             let config = BrokerConfig {
                 name: name.as_str().into(),
                 cluster: self.cluster_name.as_str().into(),
+                slaves: self.slaves,
+                slave_read: self.slave_read,
                 bind: self.bind,
                 advertise,
                 delay_levels: delay_levels.clone(),

@@ -104,7 +104,7 @@ impl EmbeddedCluster {
             cluster.create_topic(name, *queues)?;
         }
         for broker in &cluster.brokers {
-            broker.start()?;
+            broker.start_all()?;
         }
         Ok(cluster)
     }
@@ -119,9 +119,9 @@ impl EmbeddedCluster {
         self.brokers.iter().map(|broker| &**broker.name()).collect()
     }
 
-    /// The address of a broker; it stays the same when the broker is restarted.
+    /// The address of a broker's master; it stays the same when it is restarted.
     pub fn broker_address(&self, name: &str) -> Option<SocketAddr> {
-        self.broker(name).ok().map(Broker::address)
+        self.broker(name).ok().map(|broker| broker.address(0))
     }
 
     /// Makes a topic with this many queues on each broker, or changes their number.
@@ -133,14 +133,14 @@ impl EmbeddedCluster {
         self.brokers.iter().try_for_each(|broker| broker.create_topic(name, queues as i32))
     }
 
-    /// Stops a broker: its connections close, the name server forgets it. Its messages, topics and offsets stay for
+    /// Stops a broker's master: its connections close, the name server forgets it. Slaves go on. Its messages, topics and offsets stay for
     /// [`restart_broker`](Self::restart_broker); who was a member of what, queue locks and held pulls are lost, as on a
     /// real broker.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] when there is no broker of this name.
     pub fn stop_broker(&self, name: &str) -> Result<()> {
-        self.broker(name)?.stop();
+        self.broker(name)?.stop(0);
         Ok(())
     }
 
@@ -150,8 +150,8 @@ impl EmbeddedCluster {
     /// [`ErrorKind::Config`] when there is no broker of this name, [`ErrorKind::Io`] when somebody took its port.
     pub fn restart_broker(&self, name: &str) -> Result<()> {
         let broker = self.broker(name)?;
-        broker.stop();
-        broker.start()
+        broker.stop(0);
+        broker.start(0)
     }
 
     /// Stops the name server; the brokers go on.
@@ -172,7 +172,7 @@ impl EmbeddedCluster {
     pub fn restart_name_server(&self) -> Result<()> {
         self.stop_name_server();
         self.routes.clear();
-        self.brokers.iter().filter(|broker| broker.is_running()).for_each(Broker::register);
+        self.brokers.iter().for_each(Broker::register);
         let bind = SocketAddr::new(self.bind, self.name_server_address.port());
         let name_server =
             NameServer { routes: self.routes.clone(), values: self.values.clone(), clock: self.clock.clone() };
@@ -185,7 +185,7 @@ impl EmbeddedCluster {
     pub fn advance_clock(&self, by: Duration) {
         self.clock.advance(by);
         self.faults.run_due();
-        self.brokers.iter().filter(|broker| broker.is_running()).for_each(Broker::run_due);
+        self.brokers.iter().for_each(Broker::run_due);
     }
 
     /// Stops everything and waits for the threads.
@@ -201,7 +201,7 @@ impl EmbeddedCluster {
 
 impl Drop for EmbeddedCluster {
     fn drop(&mut self) {
-        self.brokers.iter().for_each(Broker::stop);
+        self.brokers.iter().for_each(Broker::stop_all);
         self.stop_name_server();
         self.faults.stop();
     }

@@ -14,6 +14,7 @@ mod relay;
 mod retry;
 mod route;
 mod send;
+mod slave;
 mod sql;
 mod support;
 mod timer;

@@ -196,6 +196,24 @@ impl State {
         for held in self.holds.take_arrived(slot, max_offset, passes) {
             self.resume(held, out);
         }
+        if self.parked.len() > 1 {
+            self.wake_other_servers((slot, max_offset, tags_code), out);
+        }
+    }
+
+    /// Wakes the pulls that wait at the other servers of this broker: what one has, all have.
+    fn wake_other_servers(&mut self, (slot, max_offset, tags_code): (u32, i64, i64), out: &mut Outbox) {
+        let own = self.role;
+        self.in_each_session(|state| {
+            if state.role == own {
+                return;
+            }
+            let record = state.store.record_in(slot, max_offset - 1);
+            let passes = |filter: &Filter| filter.passes_code(tags_code) && filter.passes_record(record, &mut 0);
+            for held in state.holds.take_arrived(slot, max_offset, passes) {
+                state.resume(held, out);
+            }
+        });
     }
 
     fn full_remark(&self) -> String {

@@ -13,6 +13,10 @@ use std::time::Duration;
 pub(crate) struct BrokerConfig {
     pub(crate) name: Arc<str>,
     pub(crate) cluster: Arc<str>,
+    /// How many slaves it has.
+    pub(crate) slaves: usize,
+    /// Whether slaves may be read from.
+    pub(crate) slave_read: bool,
     pub(crate) bind: IpAddr,
     /// The address that clients are told.
     pub(crate) advertise: IpAddr,

@@ -32,6 +32,8 @@ mod relay;
 mod schedule;
 mod send;
 mod send_back;
+mod session;
+mod slave;
 mod sql92;
 mod state;
 mod stats;
@@ -52,7 +54,6 @@ pub(crate) use transaction::TransactionLimits;
 use crate::embedded::fault::{FaultTable, Faulty, Place};
 use crate::embedded::routes::Routes;
 use crate::error::{Error, ErrorKind, Result};
-use crate::protocol::body::MASTER_ID;
 use crate::protocol::{RemotingCommand, RequestCode};
 use crate::remoting::{ConnectionHandle, Dispatch, RemotingConfig, RemotingServer, RequestProcessor, unsupported};
 use crate::sync::{Condvar, Mutex, MutexGuard, Rank};
@@ -119,7 +120,8 @@ fn handler(code: RequestCode) -> Option<Handler> {
 #[derive(Debug)]
 pub(crate) struct Broker {
     shared: Arc<Shared>,
-    running: Mutex<Option<Running>>,
+    /// Its servers: the master first, then the slaves by their ids.
+    running: Mutex<Vec<Option<Running>>>,
 }
 
 #[derive(Debug)]
@@ -142,10 +144,16 @@ struct Shared {
 #[derive(Debug)]
 struct Guarded {
     state: State,
-    /// Until when the clock thread sleeps; `None` while it works, or sleeps until it is woken.
+    servers: Vec<Server>,
+}
+
+/// How one server of the broker, master or slave, is run.
+#[derive(Debug, Clone, Default)]
+struct Server {
+    /// Until when its clock thread sleeps; `None` while it works, or sleeps until it is woken.
     asleep_until: Option<Instant>,
     stopping: bool,
-    /// Whether every thread of the broker is to stand still.
+    /// Whether its threads are to stand still.
     paused: bool,
 }
 
@@ -153,8 +161,8 @@ impl Broker {
     /// A broker that does not run yet.
     pub(crate) fn new(config: BrokerConfig, routes: Arc<Routes>, faults: Arc<FaultTable>) -> Self {
         let config = Arc::new(config);
-        let guarded =
-            Guarded { state: State::new(config.clone(), routes), asleep_until: None, stopping: false, paused: false };
+        let servers = 1 + config.slaves;
+        let guarded = Guarded { state: State::new(config.clone(), routes), servers: vec![Server::default(); servers] };
         let shared = Shared {
             place: Place::Broker(config.name.clone()),
             config,
@@ -163,36 +171,54 @@ impl Broker {
             resumed: Condvar::new(),
             faults,
         };
-        Self { shared: Arc::new(shared), running: Mutex::new(Rank::Registry, None) }
+        let running = (0..servers).map(|_| None).collect();
+        Self { shared: Arc::new(shared), running: Mutex::new(Rank::Registry, running) }
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.shared.config.name
     }
 
-    /// Address that clients are told, once the broker has run.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.shared.guarded.lock().state.address
+    /// How many servers it has: a master and slaves.
+    pub(crate) fn servers(&self) -> usize {
+        1 + self.shared.config.slaves
     }
 
-    pub(crate) fn is_running(&self) -> bool {
-        self.running.lock().is_some()
+    /// Address that clients are told of a server, once it has run.
+    pub(crate) fn address(&self, role: usize) -> SocketAddr {
+        let mut guarded = self.shared.guarded.lock();
+        guarded.state.enter(role);
+        guarded.state.address
     }
 
-    /// Listens, on the port of the last run if there was one, and registers. Does nothing while it runs.
-    pub(crate) fn start(&self) -> Result<()> {
+    /// Starts the master and all slaves; see [`start`](Self::start).
+    pub(crate) fn start_all(&self) -> Result<()> {
+        (0..self.servers()).try_for_each(|role| self.start(role))
+    }
+
+    pub(crate) fn stop_all(&self) {
+        (0..self.servers()).for_each(|role| self.stop(role));
+    }
+
+    /// A server listens, on the port of its last run if there was one, and registers. Does nothing while it runs.
+    pub(crate) fn start(&self, role: usize) -> Result<()> {
         let mut running = self.running.lock();
-        if running.is_some() {
+        if running[role].is_some() {
             return Ok(());
         }
         let config = &self.shared.config;
-        let bind = SocketAddr::new(config.bind, self.address().port());
+        let bind = SocketAddr::new(config.bind, self.address(role).port());
         let processor = Arc::new(Faulty {
-            inner: Arc::new(Processor { shared: self.shared.clone() }),
+            inner: Arc::new(Processor { shared: self.shared.clone(), role }),
             place: self.shared.place.clone(),
             faults: self.shared.faults.clone(),
         });
-        self.shared.guarded.lock().stopping = false;
+        {
+            let mut guarded = self.shared.guarded.lock();
+            guarded.servers[role] = Server::default();
+            guarded.state.enter(role);
+            guarded.state.set_running(true);
+        }
         let server = RemotingServer::start(
             &format!("rmq-{}", config.name),
             &[bind],
@@ -202,31 +228,34 @@ impl Broker {
         )
         .map_err(|error| error.context(format_args!("embedded broker {} cannot listen on {bind}", config.name)))?;
         let port = server.local_addrs().first().map_or(bind.port(), SocketAddr::port);
-        self.shared.guarded.lock().state.address = SocketAddr::new(config.advertise, port);
+        {
+            let mut guarded = self.shared.guarded.lock();
+            guarded.state.enter(role);
+            guarded.state.address = SocketAddr::new(config.advertise, port);
+        }
         let shared = self.shared.clone();
-        let clock = match spawn_named("rmq-embed-clk", move || shared.run_clock()) {
+        let clock = match spawn_named("rmq-embed-clk", move || shared.run_clock(role)) {
             Ok(clock) => clock,
             Err(error) => {
                 server.shutdown(Deadline::after(STOP_TIMEOUT));
                 return Err(error);
             }
         };
-        *running = Some(Running { server, clock });
+        running[role] = Some(Running { server, clock });
         drop(running);
-        self.register();
+        self.register_server(role);
         Ok(())
     }
 
-    /// Closes all connections and forgets the clients. Does nothing while it does not run.
-    pub(crate) fn stop(&self) {
+    /// A server closes all its connections and forgets its clients. Does nothing while it does not run.
+    pub(crate) fn stop(&self, role: usize) {
         let mut running = self.running.lock();
-        let Some(Running { server, clock }) = running.take() else { return };
+        let Some(Running { server, clock }) = running[role].take() else { return };
         let name = self.name();
         {
             let mut guarded = self.shared.guarded.lock();
-            guarded.state.routes.unregister(name, MASTER_ID);
-            guarded.stopping = true;
-            guarded.paused = false;
+            guarded.state.routes.unregister(name, role as i64);
+            guarded.servers[role] = Server { stopping: true, ..Server::default() };
             self.shared.clock_wake.notify_all();
             self.shared.resumed.notify_all();
         }
@@ -236,18 +265,29 @@ impl Broker {
         if clock.join().is_err() {
             log::error!("embedded broker {name}: its clock thread had panicked");
         }
-        self.shared.guarded.lock().state.restart();
+        let mut guarded = self.shared.guarded.lock();
+        guarded.state.enter(role);
+        guarded.state.set_running(false);
+        guarded.state.restart();
     }
 
-    /// Tells the name server of the broker and of all its topics, if it runs.
+    /// Tells the name server of the servers that run, and of all topics.
     pub(crate) fn register(&self) {
-        let guarded = self.shared.guarded.lock();
-        if guarded.stopping {
+        (0..self.servers()).for_each(|role| self.register_server(role));
+    }
+
+    fn register_server(&self, role: usize) {
+        let mut guarded = self.shared.guarded.lock();
+        guarded.state.enter(role);
+        let is_running = !guarded.servers[role].stopping && guarded.state.address.port() != 0;
+        if !is_running {
             return;
         }
         let state = &guarded.state;
         let address = state.address.to_string().into();
-        state.routes.register(self.name(), &self.shared.config.cluster, MASTER_ID, address, state.topics.iter());
+        // Topics are the master's word.
+        let topics = state.topics.iter().filter(|_| role == 0);
+        state.routes.register(self.name(), &self.shared.config.cluster, role as i64, address, topics);
     }
 
     /// Creates a topic, or changes its number of queues.
@@ -261,7 +301,7 @@ impl Broker {
         if made.is_none() && state.topics.get(name).is_none() {
             return Err(Error::new(ErrorKind::Busy, format!("embedded broker {} takes no more topics", self.name())));
         }
-        if !guarded.stopping {
+        if !guarded.servers[0].stopping {
             guarded.state.publish(made);
         }
         Ok(())
@@ -269,12 +309,18 @@ impl Broker {
 
     /// Does what is due by the clock, on the thread of the caller; for clocks that are moved by hand.
     pub(crate) fn run_due(&self) {
+        (0..self.servers()).for_each(|role| self.run_server(role));
+    }
+
+    fn run_server(&self, role: usize) {
         loop {
             let mut out = Outbox::default();
             {
                 let mut guarded = self.shared.guarded.lock();
-                let now = guarded.state.now();
-                if guarded.stopping || guarded.paused || guarded.state.next_due().is_none_or(|due| due > now) {
+                guarded.state.enter(role);
+                let (now, server) = (guarded.state.now(), &guarded.servers[role]);
+                let is_at_rest = server.stopping || server.paused || guarded.state.address.port() == 0;
+                if is_at_rest || guarded.state.next_due().is_none_or(|due| due > now) {
                     return;
                 }
                 guarded.state.run_due(&mut out);
@@ -283,60 +329,65 @@ impl Broker {
         }
     }
 
-    /// Lets every thread of the broker stand still, or go on. Connections stay open meanwhile, and what comes waits.
+    /// Lets every thread of the master stand still, or go on. Connections stay open meanwhile, and what comes waits.
     pub(crate) fn pause(&self, pause: bool) {
         let mut guarded = self.shared.guarded.lock();
-        guarded.paused = pause && !guarded.stopping;
+        let server = &mut guarded.servers[0];
+        server.paused = pause && !server.stopping;
         self.shared.resumed.notify_all();
         self.shared.clock_wake.notify_all();
     }
 
     /// Removes a member of a consumer group without telling anybody; returns how many connections it had.
     pub(crate) fn forget_member(&self, group: &str, client_id: &str) -> usize {
-        self.shared.guarded.lock().state.consumers.forget(group, client_id)
+        let mut count = 0;
+        self.shared.guarded.lock().state.in_each_session(|state| count += state.consumers.forget(group, client_id));
+        count
     }
 }
 
 impl Drop for Broker {
     fn drop(&mut self) {
-        self.stop();
+        self.stop_all();
     }
 }
 
 impl Shared {
     /// Wakes the clock thread if something is due before it would wake by itself.
-    fn rouse(&self, guarded: &mut MutexGuard<'_, Guarded>) {
+    fn rouse(&self, guarded: &mut MutexGuard<'_, Guarded>, role: usize) {
         let Some(due) = guarded.state.next_due() else { return };
-        if guarded.asleep_until.is_none_or(|until| due < until) {
-            guarded.asleep_until = Some(due);
+        let asleep_until = &mut guarded.servers[role].asleep_until;
+        if asleep_until.is_none_or(|until| due < until) {
+            *asleep_until = Some(due);
             self.clock_wake.notify_all();
         }
     }
 
-    fn run_clock(&self) {
+    fn run_clock(&self, role: usize) {
         let mut guarded = self.guarded.lock();
-        while !guarded.stopping {
-            if guarded.paused {
-                guarded.asleep_until = None;
+        while !guarded.servers[role].stopping {
+            if guarded.servers[role].paused {
+                guarded.servers[role].asleep_until = None;
                 guarded = self.resumed.wait(guarded);
                 continue;
             }
+            guarded.state.enter(role);
             let now = guarded.state.now();
             match guarded.state.next_due() {
                 Some(due) if due <= now => {
                     let mut out = Outbox::default();
-                    guarded.asleep_until = None;
+                    guarded.servers[role].asleep_until = None;
                     guarded.state.run_due(&mut out);
                     drop(guarded);
                     out.flush(&self.faults, &self.place);
                     guarded = self.guarded.lock();
                 }
                 Some(due) => {
-                    guarded.asleep_until = Some(due);
+                    guarded.servers[role].asleep_until = Some(due);
                     guarded = self.clock_wake.wait_timeout(guarded, due - now);
                 }
                 None => {
-                    guarded.asleep_until = None;
+                    guarded.servers[role].asleep_until = None;
                     guarded = self.clock_wake.wait(guarded);
                 }
             }
@@ -347,6 +398,7 @@ impl Shared {
 #[derive(Debug)]
 struct Processor {
     shared: Arc<Shared>,
+    role: usize,
 }
 
 impl Processor {
@@ -355,11 +407,12 @@ impl Processor {
         let result = {
             let mut guarded = self.shared.guarded.lock();
             // Holds up the I/O thread, so nothing is read or written: a process that was stopped looks like that.
-            while guarded.paused {
+            while guarded.servers[self.role].paused {
                 guarded = self.shared.resumed.wait(guarded);
             }
+            guarded.state.enter(self.role);
             let result = act(&mut guarded.state, &mut out);
-            self.shared.rouse(&mut guarded);
+            self.shared.rouse(&mut guarded, self.role);
             result
         };
         out.flush(&self.shared.faults, &self.shared.place);
@@ -371,6 +424,11 @@ impl RequestProcessor for Processor {
     fn process(&self, connection: &ConnectionHandle, request: RemotingCommand) -> Option<RemotingCommand> {
         let code = request.request_code();
         let Some(handler) = handler(code) else { return Some(unsupported(code)) };
+        if self.role != 0
+            && let Some(refusal) = slave::refusal(code, &self.shared.config)
+        {
+            return Some(refusal.answer());
+        }
         let call = Call { connection, command: &request };
         self.with_state(|state, out| handler(state, call, out)).unwrap_or_else(|refusal| {
             log::debug!("embedded broker {}: {code} refused: {}", self.shared.config.name, refusal.remark);

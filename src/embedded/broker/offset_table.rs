@@ -97,6 +97,17 @@ impl OffsetTable {
         }
     }
 
+    /// Takes over what another table has committed: all queues of each of its groups and topics, as they are there.
+    pub(crate) fn adopt(&mut self, other: &Self) {
+        for (group, topics) in &other.committed {
+            let own = self.committed.entry(group.clone()).or_default();
+            for (topic, queues) in topics {
+                let before = own.insert(topic.clone(), queues.clone()).map_or(0, |queues| queues.len());
+                self.entries = self.entries + queues.len() - before;
+            }
+        }
+    }
+
     /// Forgets what a real broker keeps in memory only.
     pub(crate) fn restart(&mut self) {
         for table in [&mut self.pulled, &mut self.resets] {

@@ -3,7 +3,8 @@
 //! Kept from a real broker (`PullMessageProcessor`): the checks and their order, whose subscription counts, filtering by
 //! the hash of the tag (so collisions get through) or by a condition, the code and next offset of every outcome, the
 //! commit that a first pull carries, a reset that waits for its pull. A condition that comes with a pull and does not
-//! compile lets everything through, as upstream. Stronger: see [`super::hold`]. Left out: cold data, groups forbidden to
+//! compile lets everything through, as upstream; which broker id a reader is told to ask next, and what a slave answers
+//! while its master lives. Stronger: see [`super::hold`]. Left out: cold data, groups forbidden to
 //! read.
 
 use super::filter::{self, Filter, is_tag};
@@ -13,7 +14,7 @@ use super::state::{Answer, Call, Refusal, State, refuse};
 use super::store_read::{ReadAnswer, ReadStatus};
 use super::topic_table::READ;
 use crate::message::sys_flag::pull::{COMMIT_OFFSET, SUBSCRIPTION, SUSPEND, has};
-use crate::protocol::body::MessageModel;
+use crate::protocol::body::{MASTER_ID, MessageModel};
 use crate::protocol::header::{PullMessageRequestHeader, PullMessageResponseHeader};
 use crate::protocol::{RemotingCommand, ResponseCode, SubscriptionData};
 use crate::remoting::ConnectionHandle;
@@ -39,6 +40,10 @@ struct Found {
     filter: Filter,
     topic_sys_flag: i32,
     group_sys_flag: i32,
+    /// The broker id that the reader is to ask next.
+    next_broker: i64,
+    /// Whether this is a slave that the reader did better not to ask.
+    is_detour: bool,
 }
 
 /// Why nothing may be pulled, in the field `forbiddenType`.
@@ -57,7 +62,7 @@ pub(crate) fn pull(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer 
     {
         log::error!("embedded broker {}: no room for more offsets; one of group {group} is lost", state.config.name);
     }
-    let code = code(&found.read, header.queue_offset);
+    let code = code(&found, header.queue_offset);
     // What waits keeps its whole frame in memory, so a frame that carries more than a pull is not kept.
     let is_small = call.command.body.is_empty()
         && call.command.remark.is_none()
@@ -90,7 +95,7 @@ impl State {
         let HeldPull { connection, request } = held.pull;
         let outcome = request.header::<PullMessageRequestHeader<'_>>().map_err(Refusal::from).and_then(|header| {
             let found = look(self, &header)?;
-            Ok(answer(code(&found.read, header.queue_offset), found))
+            Ok(answer(code(&found, header.queue_offset), found))
         });
         let mut response = outcome.unwrap_or_else(Refusal::answer);
         response.opaque = request.opaque;
@@ -112,6 +117,7 @@ fn look(state: &mut State, header: &PullMessageRequestHeader<'_>) -> Result<Foun
         return Err(Refusal::forbidden(FORBIDDEN_GROUP, format!("consumer group {group} may not consume")));
     }
     let (allows_broadcast, group_sys_flag) = (config.consume_broadcast_enable, config.group_sys_flag);
+    let (usual_broker, slow_broker) = (config.broker_id, config.which_broker_when_consume_slowly);
     let Some(topic) = state.topics.get(name) else {
         return Err(Refusal::new(
             ResponseCode::TOPIC_NOT_EXIST,
@@ -186,15 +192,28 @@ fn look(state: &mut State, header: &PullMessageRequestHeader<'_>) -> Result<Foun
         _ => filter,
     };
 
-    let read = match state.offsets.take_reset(group, name, queue_id) {
+    let mut read = match state.offsets.take_reset(group, name, queue_id) {
         Some(offset) => {
             let (min_offset, max_offset) = state.store.bounds(name, queue_id);
             let status = ReadStatus::OffsetReset;
-            ReadAnswer { status, next_offset: offset, min_offset, max_offset, records: Vec::new() }
+            ReadAnswer { status, next_offset: offset, min_offset, max_offset, behind: 0, records: Vec::new() }
         }
         None => state.store.read(name, queue_id, header.queue_offset, header.max_msg_nums, &filter),
     };
-    Ok(Found { read, filter, topic_sys_flag, group_sys_flag })
+    // As upstream, where it is that part of the machine's memory.
+    let is_slow = read.behind as u128 > state.config.limits.bytes as u128 * 2 / 5;
+    let is_detour = state.is_slave() && !is_slow && state.is_master_running();
+    let next_broker = match (state.config.slave_read && state.config.slaves > 0, is_slow) {
+        (false, _) => MASTER_ID,
+        (true, true) => slow_broker,
+        (true, false) if is_detour => MASTER_ID,
+        (true, false) => usual_broker,
+    };
+    if state.is_slave() && read.is_corrected() {
+        // Only a master knows better than its reader.
+        read.next_offset = header.queue_offset;
+    }
+    Ok(Found { read, filter, topic_sys_flag, group_sys_flag, next_broker, is_detour })
 }
 
 fn posted_subscription(header: &PullMessageRequestHeader<'_>) -> Result<SubscriptionData, Refusal> {
@@ -235,9 +254,11 @@ fn filter_of(subscription: &SubscriptionData) -> Filter {
     }
 }
 
-fn code(read: &ReadAnswer, offset: i64) -> ResponseCode {
-    match read.status {
+fn code(found: &Found, offset: i64) -> ResponseCode {
+    match found.read.status {
         ReadStatus::Found => ResponseCode::SUCCESS,
+        // To the master, then.
+        _ if found.is_detour => ResponseCode::PULL_RETRY_IMMEDIATELY,
         ReadStatus::NoMatchedMessage | ReadStatus::MessageWasRemoving => ResponseCode::PULL_RETRY_IMMEDIATELY,
         ReadStatus::OffsetOverflowOne => ResponseCode::PULL_NOT_FOUND,
         ReadStatus::NoMessageInQueue if offset == 0 => ResponseCode::PULL_NOT_FOUND,
@@ -250,7 +271,7 @@ fn code(read: &ReadAnswer, offset: i64) -> ResponseCode {
 
 fn answer(code: ResponseCode, found: Found) -> RemotingCommand {
     let header = PullMessageResponseHeader {
-        suggest_which_broker_id: 0,
+        suggest_which_broker_id: found.next_broker,
         next_begin_offset: found.read.next_offset,
         min_offset: found.read.min_offset,
         max_offset: found.read.max_offset,

@@ -11,6 +11,7 @@ use super::offset_table::OffsetTable;
 use super::outbox::Outbox;
 use super::pull::HeldPull;
 use super::schedule::Schedule;
+use super::session::{MOST_HELD, MOST_OFFSETS, Session};
 use super::store::MessageStore;
 use super::topic_table::{Topic, TopicTable};
 use super::transaction::Transactions;
@@ -24,9 +25,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most entries of the offset table, and most pulls that wait at once.
-const MOST_OFFSETS: usize = 1_000_000;
-const MOST_HELD: usize = 100_000;
 /// How much is done for the clock in one go, so that requests get their turn in between.
 const CLOCK_BATCH: usize = 256;
 /// The expiry scan looks this much after the first member may have expired, so that it meets several at once.
@@ -109,28 +107,36 @@ pub(crate) struct State {
     pub(crate) topics: TopicTable,
     pub(crate) group_configs: GroupConfigs,
     pub(crate) store: MessageStore,
-    pub(crate) offsets: OffsetTable,
     pub(crate) schedule: Schedule,
     pub(crate) filters: FilterTable,
     pub(crate) taken_back: TakenBack,
     pub(crate) transactions: Transactions,
     /// When the broker was made, by the wall clock.
     pub(crate) boot_millis: i64,
-    // What follows is lost when the broker restarts.
+    /// The server whose tables stand below: 0 for the master, else a slave's id.
+    pub(super) role: usize,
+    pub(super) parked: Vec<Session>,
+    // What follows is each server's own, and lost when it restarts but for the offsets.
+    pub(crate) offsets: OffsetTable,
     pub(crate) connections: HashMap<u64, ConnectionHandle>,
     pub(crate) consumers: ConsumerGroups,
     pub(crate) producers: ProducerGroups,
     pub(crate) fingerprints: HashMap<Arc<str>, i32>,
     pub(crate) locks: LockTable,
     pub(crate) holds: HoldTable<HeldPull>,
-    next_scan: Option<Instant>,
+    pub(super) next_scan: Option<Instant>,
 }
 
 impl State {
     pub(crate) fn new(config: Arc<BrokerConfig>, routes: Arc<Routes>) -> Self {
         let levels = config.delay_levels.count();
+        let address = SocketAddr::new(config.advertise, 0);
+        // The master's own place holds nothing while its tables are entered.
+        let parked: Vec<_> = (0..=config.slaves).map(|_| Session::new(address)).collect();
         Self {
-            address: SocketAddr::new(config.advertise, 0),
+            role: 0,
+            parked,
+            address,
             routes,
             topics: TopicTable::new(
                 &config.cluster,
@@ -141,12 +147,12 @@ impl State {
             ),
             group_configs: GroupConfigs::new(true, config.max_groups),
             store: MessageStore::new(config.limits),
-            offsets: OffsetTable::new(MOST_OFFSETS),
             schedule: Schedule::default(),
             filters: FilterTable::default(),
             taken_back: TakenBack::new(),
             transactions: Transactions::default(),
             boot_millis: config.clock.wall_millis(),
+            offsets: OffsetTable::new(MOST_OFFSETS),
             connections: HashMap::new(),
             consumers: ConsumerGroups::default(),
             producers: ProducerGroups::default(),
@@ -208,19 +214,25 @@ impl State {
 
     /// When the clock has to do something next.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        let dues = [self.schedule.next_due(), self.transactions.next_due(), self.holds.next_due(), self.next_scan];
-        dues.into_iter().flatten().min()
+        let of_master = match self.is_slave() {
+            true => [None, None],
+            false => [self.schedule.next_due(), self.transactions.next_due()],
+        };
+        let own = [self.holds.next_due(), self.next_scan, self.next_sync()];
+        of_master.into_iter().chain(own).flatten().min()
     }
 
     /// Does what is due: delivers delayed messages, asks about transactions, ends held pulls, removes silent members. A
     /// bounded part of it; whatever is left is still due.
     pub(crate) fn run_due(&mut self, out: &mut Outbox) {
         let now = self.now();
-        for _ in 0..CLOCK_BATCH {
+        self.sync_offsets(now);
+        let of_master = if self.is_slave() { 0 } else { CLOCK_BATCH };
+        for _ in 0..of_master {
             let Some(position) = self.schedule.pop_due(now) else { break };
             self.deliver_delayed(position, out);
         }
-        for _ in 0..CLOCK_BATCH {
+        for _ in 0..of_master {
             let Some(id) = self.transactions.due(now) else { break };
             self.check_transaction(id, out);
         }

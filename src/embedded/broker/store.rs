@@ -258,6 +258,11 @@ impl MessageStore {
         &self.log[(entry.seq - self.base_seq) as usize]
     }
 
+    /// Bytes of the log from the start of a message on.
+    pub(super) fn distance_to_end(&self, entry: &QueueEntry) -> i64 {
+        self.next_position - self.entry(entry).position
+    }
+
     /// The slot of a queue, which is made if it does not exist yet.
     pub(super) fn open(&mut self, topic: &str, queue_id: i32) -> u32 {
         if let Some(slot) = self.slot(topic, queue_id) {

@@ -48,8 +48,18 @@ pub(crate) struct ReadAnswer {
     pub(crate) next_offset: i64,
     pub(crate) min_offset: i64,
     pub(crate) max_offset: i64,
+    /// Bytes of the log behind the last message looked at: how far its reader lags.
+    pub(crate) behind: i64,
     /// The records one behind the other, each as it was stored.
     pub(crate) records: Vec<u8>,
+}
+
+impl ReadAnswer {
+    /// Whether the next offset corrects the one that was asked for.
+    pub(crate) fn is_corrected(&self) -> bool {
+        use ReadStatus::{NoMessageInQueue, OffsetOverflowBadly, OffsetTooSmall};
+        matches!(self.status, NoMessageInQueue | OffsetOverflowBadly | OffsetTooSmall)
+    }
 }
 
 /// Which end of a run of equal times, or of a gap, a search by time means.
@@ -77,6 +87,7 @@ impl MessageStore {
             next_offset,
             min_offset: min,
             max_offset: max,
+            behind: 0,
             records: Vec::new(),
         };
         if max == 0 {
@@ -99,6 +110,7 @@ impl MessageStore {
         let scan = wanted.clamp(MAX_SCANNED, 10 * MAX_SCANNED);
         let mut taken: Vec<&[u8]> = Vec::new();
         let (mut bytes, mut scanned, mut matched, mut spent) = (0, 0, false, 0);
+        let mut behind = 0;
         for entry in queue.entries.iter().skip(start).take(scan) {
             if spent > READ_BUDGET || (!taken.is_empty() && taken.len() >= wanted.min(MAX_ANSWER_MESSAGES)) {
                 break;
@@ -116,6 +128,7 @@ impl MessageStore {
                 }
             }
             scanned += 1;
+            behind = self.distance_to_end(entry);
         }
         let status = match (taken.is_empty(), matched) {
             (false, _) => ReadStatus::Found,
@@ -125,7 +138,7 @@ impl MessageStore {
         let mut records = Vec::with_capacity(bytes);
         taken.iter().for_each(|record| records.extend_from_slice(record));
         let count = taken.len() as u64;
-        let read = ReadAnswer { records, ..answer(status, offset + scanned) };
+        let read = ReadAnswer { records, behind, ..answer(status, offset + scanned) };
         self.handed_out += count;
         read
     }

@@ -58,12 +58,15 @@ pub(crate) fn delete(state: &mut State, call: Call<'_>, out: &mut Outbox) -> Ans
         return refuse(ResponseCode::INVALID_PARAMETER, remark);
     }
     state.topics.remove(name);
-    state.offsets.remove_topic(name);
-    for slot in state.store.delete_topic(name) {
-        for held in state.holds.take_slot(slot) {
-            state.resume(held, out);
+    let slots = state.store.delete_topic(name);
+    state.in_each_session(|state| {
+        state.offsets.remove_topic(name);
+        for slot in &slots {
+            for held in state.holds.take_slot(*slot) {
+                state.resume(held, out);
+            }
         }
-    }
+    });
     done()
 }
 
