@@ -16,6 +16,7 @@ mod route;
 mod send;
 mod slave;
 mod sql;
+mod stress;
 mod support;
 mod timer;
 mod transaction;
