@@ -21,6 +21,7 @@ Usage: embedded [OPTIONS]
 
   --port N              port of the name server on the loopback address (default: 0, any free one)
   --brokers N           number of brokers (default: 1)
+  --slaves N            slaves of each broker (default: 0)
   --topic NAME[:N]      a topic with N queues a broker (default: 8), repeatable; others are created when first used
   --delay-levels TEXT   delays of the levels, such as '1s 5s 10s', for retries and delayed messages
   --ignore-stdin        do not stop at the end of standard input, for a start in the background
@@ -29,6 +30,7 @@ Usage: embedded [OPTIONS]
 struct Options {
     port: u16,
     brokers: usize,
+    slaves: usize,
     topics: Vec<(String, u32)>,
     delay_levels: Option<String>,
     ignore_stdin: bool,
@@ -57,13 +59,15 @@ fn main() -> ExitCode {
 }
 
 fn parse() -> Result<Option<Options>, lexopt::Error> {
-    let mut options = Options { port: 0, brokers: 1, topics: Vec::new(), delay_levels: None, ignore_stdin: false };
+    let mut options =
+        Options { port: 0, brokers: 1, slaves: 0, topics: Vec::new(), delay_levels: None, ignore_stdin: false };
     let mut parser = lexopt::Parser::from_env();
     while let Some(arg) = parser.next()? {
         match arg {
             Long("help") | Short('h') => return Ok(None),
             Long("port") => options.port = parser.value()?.parse()?,
             Long("brokers") => options.brokers = parser.value()?.parse()?,
+            Long("slaves") => options.slaves = parser.value()?.parse()?,
             Long("topic") => options.topics.push(topic(parser.value()?.string()?)?),
             Long("delay-levels") => options.delay_levels = Some(parser.value()?.string()?),
             Long("ignore-stdin") => options.ignore_stdin = true,
@@ -85,7 +89,8 @@ fn topic(value: String) -> Result<(String, u32), lexopt::Error> {
 
 fn run(options: Options) -> Result<(), Box<dyn std::error::Error>> {
     let signals = common::stop_signals()?;
-    let mut builder = EmbeddedCluster::builder().name_server_port(options.port).brokers(options.brokers);
+    let mut builder =
+        EmbeddedCluster::builder().name_server_port(options.port).brokers(options.brokers).slaves(options.slaves);
     for (name, queues) in &options.topics {
         builder = builder.topic(name, *queues);
     }

@@ -5,6 +5,7 @@ use super::fault::FaultTable;
 use super::routes::Routes;
 use super::{EmbeddedCluster, Parts, check_new_topic};
 use crate::error::{Error, ErrorKind, Result};
+use crate::remoting::RemotingConfig;
 use crate::time::Clock;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -17,6 +18,9 @@ const MAX_GROUPS: usize = 65_536;
 const MAX_BROKERS: usize = 64;
 /// Most slaves of one broker.
 const MAX_SLAVES: usize = 8;
+/// Bounds of the largest frame.
+const MIN_FRAME: usize = 64 * 1024;
+const MAX_FRAME: usize = crate::protocol::frame::MAX_FRAME;
 
 /// Settings of an [`EmbeddedCluster`]. Made by [`EmbeddedCluster::builder`].
 #[derive(Debug, Clone)]
@@ -38,6 +42,8 @@ pub struct EmbeddedClusterBuilder {
     bind: IpAddr,
     advertise: Option<IpAddr>,
     name_server_port: u16,
+    max_connections: usize,
+    max_frame: usize,
     fault_seed: u64,
     clock: Clock,
 }
@@ -65,6 +71,8 @@ impl EmbeddedClusterBuilder {
             bind: Ipv4Addr::LOCALHOST.into(),
             advertise: None,
             name_server_port: 0,
+            max_connections: 10_000,
+            max_frame: MAX_FRAME,
             fault_seed: 0,
             clock: Clock::system(),
         }
@@ -182,6 +190,19 @@ impl EmbeddedClusterBuilder {
         self
     }
 
+    /// Most connections to each server, name server included; further ones are closed at once. Default 10,000.
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.max_connections = connections;
+        self
+    }
+
+    /// Largest frame in either direction, in bytes; a connection that brings a larger one is closed. A message and its
+    /// properties must fit. 64 KiB to 16 MiB; default 16 MiB.
+    pub fn max_frame(mut self, bytes: usize) -> Self {
+        self.max_frame = bytes;
+        self
+    }
+
     /// The address to listen on. Default 127.0.0.1. There is neither authentication nor encryption: listen on others
     /// only where everybody who can connect may read and write everything.
     pub fn bind(mut self, address: IpAddr) -> Self {
@@ -245,12 +266,23 @@ impl EmbeddedClusterBuilder {
                 self.max_bytes, self.max_messages
             ));
         }
+        if self.max_connections == 0 || !(MIN_FRAME..=MAX_FRAME).contains(&self.max_frame) {
+            return wrong(format!(
+                "max_connections {} must be over 0, max_frame {} within {MIN_FRAME} to {MAX_FRAME}",
+                self.max_connections, self.max_frame
+            ));
+        }
         let delay_levels = DelayLevels::parse(&self.delay_levels)?;
         let advertise = broker::advertised(self.bind, self.advertise)?;
         for (name, queues) in &self.topics {
             check_new_topic(name, *queues)?;
         }
 
+        let remoting = RemotingConfig {
+            max_connections: self.max_connections,
+            max_frame: self.max_frame,
+            ..RemotingConfig::default()
+        };
         let routes = Arc::new(Routes::new());
         let faults = Arc::new(FaultTable::new(self.clock.clone(), self.fault_seed));
         let limits = Limits { bytes: self.max_bytes, messages: self.max_messages, when_full: self.when_full };
@@ -270,12 +302,13 @@ impl EmbeddedClusterBuilder {
                 limits,
                 max_topics: MAX_TOPICS,
                 max_groups: MAX_GROUPS,
+                remoting: remoting.clone(),
                 clock: self.clock.clone(),
             };
             Broker::new(config, routes.clone(), faults.clone())
         };
         let brokers = self.broker_names.iter().map(make).collect();
-        let parts = Parts { brokers, routes, faults, clock: self.clock };
+        let parts = Parts { brokers, routes, faults, remoting, clock: self.clock };
         EmbeddedCluster::launch(parts, self.bind, advertise, self.name_server_port, &self.topics)
     }
 }

@@ -3,7 +3,7 @@
 //! For tests and examples that must not need an installation, and for small programs that run producer, broker and
 //! consumer together. It speaks the remoting protocol over TCP, so every client can use it, also from other processes.
 //!
-//! What it does not promise: durability (all is gone with the process) and replication (each broker is alone). There is
+//! What it does not promise: durability (all is gone with the process) and replication (slaves share their master's memory). There is
 //! no authentication and no encryption. Whoever needs those points the same client at a cluster of Apache RocketMQ.
 //! What each request does like a real broker, and what not, stands at the head of its file.
 //!
@@ -40,7 +40,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most queues of a topic on one broker.
 const MAX_QUEUES: u32 = 65_536;
 
-/// A running cluster in this process. It stops when it is dropped.
+/// A running cluster in this process: a name server and brokers, which every client of the remoting protocol can use,
+/// also from other processes. It stops when it is dropped.
 ///
 /// ```
 /// use rocketmq_sync::EmbeddedCluster;
@@ -48,6 +49,23 @@ const MAX_QUEUES: u32 = 65_536;
 /// println!("clients connect to {}", cluster.name_servers());
 /// # Ok::<(), rocketmq_sync::Error>(())
 /// ```
+///
+/// # What it does not promise
+///
+/// - **Durability.** Messages, offsets and topics live in memory: they outlive a
+///   [restart](Self::restart_broker) of a broker, and end with the process, also when it crashes.
+/// - **Replication.** Slaves share the memory of their master. They help to test what clients do when a master is away,
+///   not against the loss of a machine.
+/// - **Retention by time.** What is kept is bounded by [bytes](EmbeddedClusterBuilder::max_bytes) and
+///   [messages](EmbeddedClusterBuilder::max_messages) alone, and what happens at the bound is
+///   [a choice](WhenFull). Messages that were consumed stay until their room is needed.
+/// - **Protection.** There is neither authentication nor encryption; whoever can connect may read and write everything.
+/// - **Load.** Each server works on one thread. It bounds what it keeps for each client, closes a connection whose peer
+///   does not read, and never waits for one, but whoever sends the largest frames makes the others wait for their turn.
+///
+/// Pop consumption, static topics, compaction and the proxy's gRPC protocol are not there at all. Whoever needs one of
+/// these, or keeps messages whose loss would matter, points the same client at a cluster of Apache RocketMQ: only the
+/// address of the name server changes.
 #[derive(Debug)]
 pub struct EmbeddedCluster {
     brokers: Vec<Broker>,
@@ -58,6 +76,7 @@ pub struct EmbeddedCluster {
     name_server_address: SocketAddr,
     name_server: Mutex<Option<RemotingServer>>,
     faults: Arc<FaultTable>,
+    remoting: RemotingConfig,
     clock: Clock,
 }
 
@@ -66,6 +85,7 @@ struct Parts {
     brokers: Vec<Broker>,
     routes: Arc<Routes>,
     faults: Arc<FaultTable>,
+    remoting: RemotingConfig,
     clock: Clock,
 }
 
@@ -84,10 +104,10 @@ impl EmbeddedCluster {
     }
 
     fn launch(parts: Parts, bind: IpAddr, advertise: IpAddr, port: u16, topics: &[(String, u32)]) -> Result<Self> {
-        let Parts { brokers, routes, faults, clock } = parts;
+        let Parts { brokers, routes, faults, remoting, clock } = parts;
         let values = Arc::new(KeyValues::new());
         let name_server = NameServer { routes: routes.clone(), values: values.clone(), clock: clock.clone() };
-        let server = start_name_server(SocketAddr::new(bind, port), name_server, &faults)?;
+        let server = start_name_server(SocketAddr::new(bind, port), name_server, &faults, &remoting)?;
         let port = server.local_addrs().first().map_or(port, SocketAddr::port);
         let cluster = Self {
             brokers,
@@ -97,6 +117,7 @@ impl EmbeddedCluster {
             name_server_address: SocketAddr::new(advertise, port),
             name_server: Mutex::new(Rank::Registry, Some(server)),
             faults,
+            remoting,
             clock,
         };
         // From here on a failure drops the cluster, which stops what has started.
@@ -176,7 +197,7 @@ impl EmbeddedCluster {
         let bind = SocketAddr::new(self.bind, self.name_server_address.port());
         let name_server =
             NameServer { routes: self.routes.clone(), values: self.values.clone(), clock: self.clock.clone() };
-        *self.name_server.lock() = Some(start_name_server(bind, name_server, &self.faults)?);
+        *self.name_server.lock() = Some(start_name_server(bind, name_server, &self.faults, &self.remoting)?);
         Ok(())
     }
 
@@ -207,9 +228,14 @@ impl Drop for EmbeddedCluster {
     }
 }
 
-fn start_name_server(bind: SocketAddr, name_server: NameServer, faults: &Arc<FaultTable>) -> Result<RemotingServer> {
+fn start_name_server(
+    bind: SocketAddr,
+    name_server: NameServer,
+    faults: &Arc<FaultTable>,
+    remoting: &RemotingConfig,
+) -> Result<RemotingServer> {
     let processor = Arc::new(Faulty { inner: Arc::new(name_server), place: Place::NameServer, faults: faults.clone() });
-    RemotingServer::start("rmq-namesrv", &[bind], RemotingConfig::default(), processor, Dispatch::Inline)
+    RemotingServer::start("rmq-namesrv", &[bind], remoting.clone(), processor, Dispatch::Inline)
         .map_err(|error| error.context(format_args!("the embedded name server cannot listen on {bind}")))
 }
 

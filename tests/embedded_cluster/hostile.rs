@@ -6,7 +6,7 @@ use bytes::Bytes;
 use rocketmq_sync::EmbeddedCluster;
 use rocketmq_sync::protocol::header::PullMessageRequestHeader;
 use rocketmq_sync::protocol::{RemotingCommand, RequestCode, ResponseCode};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 
 /// Sends the bytes and waits until the server hangs up.
@@ -113,4 +113,50 @@ fn a_wait_without_end_and_names_without_end_are_cut() {
     }
     broker.send("T", 0, "x", &[]);
     held.recv_timeout(PATIENCE).unwrap();
+}
+
+#[test]
+fn connections_beyond_the_limit_are_closed_and_the_others_served() {
+    let cluster = EmbeddedCluster::builder().topic("T", 1).max_connections(3).start().unwrap();
+    let honest = peer(&cluster);
+    honest.send("T", 0, "x", &[]);
+    let others: Vec<_> = (0..2).map(|_| TcpStream::connect(address(&cluster)).unwrap()).collect();
+    let mut refused = TcpStream::connect(address(&cluster)).unwrap();
+    refused.set_read_timeout(Some(PATIENCE)).unwrap();
+    // An end or a reset, but no wait.
+    let outcome = refused.read(&mut [0; 1]);
+    assert!(outcome.as_ref().is_ok_and(|read| *read == 0) || outcome.is_err_and(|e| e.kind() != ErrorKind::WouldBlock));
+    assert_eq!(honest.bodies("T", 0), ["x"]);
+    drop(others);
+}
+
+#[test]
+fn a_frame_beyond_the_limit_ends_its_connection() {
+    let cluster = EmbeddedCluster::builder().topic("T", 1).max_frame(64 * 1024).start().unwrap();
+    let honest = peer(&cluster);
+    shout(&address(&cluster), &[0, 1, 0, 1, 0, 0, 0, 1]);
+    honest.send("T", 0, &"x".repeat(60_000), &[]);
+    assert_eq!(honest.bodies("T", 0)[0].len(), 60_000);
+    for wrong in [EmbeddedCluster::builder().max_frame(1000), EmbeddedCluster::builder().max_connections(0)] {
+        assert_eq!(wrong.start().unwrap_err().kind(), rocketmq_sync::ErrorKind::Config);
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_makes_nobody_wait() {
+    let cluster = EmbeddedCluster::builder().topic("T", 1).start().unwrap();
+    let honest = peer(&cluster);
+    honest.send("T", 0, &"x".repeat(4 << 20), &[]);
+    let header = r#"{"code":11,"version":479,"opaque":1,"flag":0,"extFields":{"consumerGroup":"G","topic":"T","queueId":"0",
+        "queueOffset":"0","maxMsgNums":"32","sysFlag":"4","commitOffset":"0","suspendTimeoutMillis":"0","subVersion":"0",
+        "subscription":"*"}}"#;
+    let mut frame = (header.len() as u32 + 4).to_be_bytes().to_vec();
+    frame.extend_from_slice(&(header.len() as u32).to_be_bytes());
+    frame.extend_from_slice(header.as_bytes());
+    let mut deaf = TcpStream::connect(address(&cluster)).unwrap();
+    deaf.set_write_timeout(Some(PATIENCE)).unwrap();
+    // Far more answers than a connection may keep waiting: it is closed, and what is written then fails.
+    let closed = (0..100_000).any(|_| deaf.write_all(&frame).is_err());
+    assert!(closed, "the broker keeps taking requests of a peer that does not read");
+    honest.send("T", 0, "still served", &[]);
 }

@@ -3,6 +3,7 @@
 use super::schedule::DelayLevels;
 use super::store::Limits;
 use super::transaction::TransactionLimits;
+use crate::remoting::RemotingConfig;
 use crate::time::Clock;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub(crate) struct BrokerConfig {
     pub(crate) limits: Limits,
     pub(crate) max_topics: usize,
     pub(crate) max_groups: usize,
+    pub(crate) remoting: RemotingConfig,
     pub(crate) clock: Clock,
 }
 

@@ -55,7 +55,7 @@ use crate::embedded::fault::{FaultTable, Faulty, Place};
 use crate::embedded::routes::Routes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::{RemotingCommand, RequestCode};
-use crate::remoting::{ConnectionHandle, Dispatch, RemotingConfig, RemotingServer, RequestProcessor, unsupported};
+use crate::remoting::{ConnectionHandle, Dispatch, RemotingServer, RequestProcessor, unsupported};
 use crate::sync::{Condvar, Mutex, MutexGuard, Rank};
 use crate::thread::spawn_named;
 use crate::time::Deadline;
@@ -222,7 +222,7 @@ impl Broker {
         let server = RemotingServer::start(
             &format!("rmq-{}", config.name),
             &[bind],
-            RemotingConfig::default(),
+            config.remoting.clone(),
             processor,
             Dispatch::Inline,
         )
