@@ -4,6 +4,7 @@ mod broadcast;
 mod concurrent;
 mod delivery;
 mod direct;
+mod failover;
 mod filters;
 mod hooks;
 mod membership;

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Handlers run on the I/O thread, since all they touch is memory; none blocks, and nothing is sent while the lock is
-//! held. The clock thread has no tick: whoever makes something due earlier than it sleeps wakes it.
+//! held. The clock thread has no tick: whoever makes something due earlier than it sleeps wakes it. Each slave has a server
+//! and a clock thread of its own, on the same tables; see [`session`].
 
 mod append;
 mod client;
