@@ -119,6 +119,41 @@ fn check_address(entry: &str) -> Result<Arc<str>> {
     }
 }
 
+/// The items of [`ClientConfig`] that every builder has; `$($client).+` leads to it from the builder.
+macro_rules! client_items {
+    ($builder:ident, $lookup:ident, $($client:ident).+) => {
+        $crate::config::builder_items!($builder, $lookup {
+            text {
+                /// Name servers as `host:port`, several joined with `;`. Default: the environment variable `NAMESRV_ADDR`.
+                name_servers => $($client).+.name_servers;
+                /// The address in the client id. Default: the first suitable one of an interface that is up.
+                client_ip => $($client).+.client_ip;
+                /// The name in the client id; clients of one process with equal ids share connections and threads. Default:
+                /// one of its own for each client, with randomness in it.
+                instance_name => $($client).+.instance_name;
+                /// Appended to the client id. Default: none.
+                unit_name => $($client).+.unit_name;
+            }
+            values {
+                /// How often routes are refreshed. Default 30 s, from 10 ms to 1 h.
+                route_interval: std::time::Duration => $($client).+.route_interval;
+                /// How often brokers hear a heartbeat. Default 30 s, from 10 ms to 100 s (brokers forget a client after
+                /// 120 s).
+                heartbeat_interval: std::time::Duration => $($client).+.heartbeat_interval;
+                /// Time for one small request: routes, heartbeats, members, offsets. Default 3 s, from 10 ms to 10 min.
+                request_timeout: std::time::Duration => $($client).+.request_timeout;
+                /// Time to open a connection. Default 3 s, from 10 ms to 10 min.
+                connect_timeout: std::time::Duration => $($client).+.connect_timeout;
+                /// Sends headers in the compact ROCKETMQ form instead of JSON. Default false.
+                binary_headers: bool => $($client).+.binary_headers;
+                /// The language code in requests (`LanguageCode`). Default 12, RUST; 7, OTHER, for servers that refuse it.
+                language: i32 => $($client).+.language;
+            }
+        });
+    };
+}
+pub(crate) use client_items;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,5 +3,5 @@
 mod client;
 mod item;
 
-pub(crate) use client::ClientConfig;
+pub(crate) use client::{ClientConfig, client_items};
 pub(crate) use item::{Item, builder_items, check_range};

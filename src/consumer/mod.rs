@@ -7,6 +7,7 @@ pub(crate) mod held;
 pub(crate) mod listener;
 pub(crate) mod listener_orderly;
 pub(crate) mod lite_pull;
+pub(crate) mod member;
 pub(crate) mod message_model;
 pub(crate) mod offset;
 pub(crate) mod order;

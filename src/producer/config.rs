@@ -1,7 +1,7 @@
 //! Settings of a producer. Source of names, defaults and bounds: `DefaultMQProducer` (04-producer 3.1).
 
 use super::Producer;
-use crate::config::{ClientConfig, builder_items, check_range};
+use crate::config::{ClientConfig, builder_items, check_range, client_items};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::topic;
 use std::fmt;
@@ -28,31 +28,11 @@ pub struct ProducerBuilder {
     config: ProducerConfig,
 }
 
+client_items!(ProducerBuilder, set_client, config.client);
+
 builder_items!(ProducerBuilder, set_own {
-    text {
-        /// Name servers as `host:port`, several joined with `;`. Default: the environment variable `NAMESRV_ADDR`.
-        name_servers => config.client.name_servers;
-        /// The address in the client id. Default: the first suitable one of an interface that is up.
-        client_ip => config.client.client_ip;
-        /// The name in the client id; clients of one process with equal ids share connections and threads. Default: one
-        /// of its own for each client, with randomness in it.
-        instance_name => config.client.instance_name;
-        /// Appended to the client id. Default: none.
-        unit_name => config.client.unit_name;
-    }
+    text {}
     values {
-        /// How often routes are refreshed. Default 30 s, from 10 ms to 1 h.
-        route_interval: Duration => config.client.route_interval;
-        /// How often brokers hear a heartbeat. Default 30 s, from 10 ms to 100 s.
-        heartbeat_interval: Duration => config.client.heartbeat_interval;
-        /// Time for one small request, as for a route. Default 3 s, from 10 ms to 10 min.
-        request_timeout: Duration => config.client.request_timeout;
-        /// Time to open a connection. Default 3 s, from 10 ms to 10 min.
-        connect_timeout: Duration => config.client.connect_timeout;
-        /// Sends headers in the compact ROCKETMQ form instead of JSON. Default false.
-        binary_headers: bool => config.client.binary_headers;
-        /// The language code in requests (`LanguageCode`). Default 12, RUST; 7, OTHER, for servers that refuse it.
-        language: i32 => config.client.language;
         /// Time for a whole send, all tries included. Default 3 s, from 10 ms to 10 min.
         send_timeout: Duration => config.send_timeout;
         /// Time for one try. `None` (default) gives each try an equal part of what is left, so that a silent broker cannot
@@ -104,7 +84,7 @@ impl ProducerBuilder {
     /// # Errors
     /// [`ErrorKind::Config`] when there is no such item, or the text is not a value of it.
     pub fn set(mut self, name: &str, value: &str) -> Result<Self> {
-        if self.set_own(name, value)? {
+        if self.set_client(name, value)? || self.set_own(name, value)? {
             return Ok(self);
         }
         Err(Error::new(ErrorKind::Config, format!("a producer has no item '{name}'")))

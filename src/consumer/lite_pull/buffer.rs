@@ -133,12 +133,13 @@ impl Buffer {
         tickets
     }
 
-    /// A pull brought these messages, and the next one begins at `next`. Changes nothing when the ownership is over.
-    pub(super) fn take_in(&self, held: &HeldQueue, mut messages: Vec<MessageExt>, next: i64) {
+    /// A pull brought these messages, and the next one begins at `next`; whether any of them is new. Changes nothing when
+    /// the ownership is over.
+    pub(super) fn take_in(&self, held: &HeldQueue, mut messages: Vec<MessageExt>, next: i64) -> bool {
         let mut state = self.state.lock();
         let State { queues, turns, messages: total, .. } = &mut *state;
         let known = queues.get_mut(&held.queue).filter(|known| known.held.epoch == held.epoch);
-        let Some(queue) = known.filter(|_| held.is_pulling()) else { return };
+        let Some(queue) = known.filter(|_| held.is_pulling()) else { return false };
         let mut known_to = held.with_progress(|progress| std::mem::replace(&mut progress.next_offset, next));
         messages.retain(|message| {
             let is_new = message.queue_offset() >= known_to;
@@ -146,7 +147,7 @@ impl Buffer {
             is_new
         });
         if messages.is_empty() {
-            return;
+            return false;
         }
         *total += messages.len();
         queue.messages += messages.len();
@@ -157,6 +158,7 @@ impl Buffer {
         }
         drop(state);
         self.changed.notify_one();
+        true
     }
 
     /// Gives one pulled batch to the calling thread, waiting for it until the deadline. The tickets are to be submitted.

@@ -3,26 +3,13 @@
 use super::buffer::NotCommitted;
 use super::core::Core;
 use crate::consumer::held::HeldQueue;
-use crate::consumer::offset::Stored;
+use crate::consumer::member::STORE_TIME;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::MessageQueue;
 use crate::time::Deadline;
 use std::sync::Arc;
 
 impl Core {
-    /// Stores the committed offsets of these queues, except those the broker has already.
-    pub(super) fn store_committed(&self, queues: &[Arc<HeldQueue>], deadline: Deadline) -> Stored {
-        let _one_at_a_time = self.storing.lock();
-        self.store_locked(queues, deadline)
-    }
-
-    /// As [`store_committed`](Self::store_committed), by whoever has the lock.
-    pub(super) fn store_locked(&self, queues: &[Arc<HeldQueue>], deadline: Deadline) -> Stored {
-        // Without a commit an ownership says nothing about the group, its start offset neither.
-        let committed: Vec<_> = queues.iter().filter(|held| self.buffer.is_committed(held)).cloned().collect();
-        self.store.store(&committed, deadline)
-    }
-
     /// What the auto-commit job does.
     pub(super) fn commit_handled(&self) {
         let ended = self.buffer.find_ended();
@@ -30,18 +17,18 @@ impl Core {
             log::warn!(
                 "group '{}': a thread ended with {ended} polled messages, which do not count as handled and hold the \
                  offset back; let each thread end with a commit",
-                self.group
+                self.member.group
             );
         }
-        let held = self.held.all();
+        let held = self.member.held.all();
         self.buffer.commit(&held);
-        self.store_committed(&held, Deadline::after(super::STORE_TIME));
+        self.member.store(&held, Deadline::after(STORE_TIME));
     }
 
     /// Stores everything that is handled, and waits for it.
     pub(super) fn commit(&self, queues: &[Arc<HeldQueue>]) -> Result<()> {
         self.buffer.commit(queues);
-        let stored = self.store_committed(queues, Deadline::after(super::STORE_TIME));
+        let stored = self.member.store(queues, Deadline::after(STORE_TIME));
         if stored.failed.is_empty() {
             return Ok(());
         }
@@ -49,7 +36,7 @@ impl Core {
         failed.sort();
         let text = format!(
             "the offsets of {failed:?} could not be stored for group '{}' yet; they are tried again",
-            self.group
+            self.member.group
         );
         Err(Error::new(ErrorKind::Timeout, text))
     }

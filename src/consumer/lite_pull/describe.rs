@@ -10,23 +10,23 @@ use std::time::{Instant, SystemTime};
 impl Core {
     /// `ConsumerRunningInfo`, as the admin tools print it (02-consumer 13.3).
     pub(super) fn describe(&self) -> ConsumerRunningInfo {
-        let names: String = self.instance.name_servers().iter().flat_map(|address| [address, ";"]).collect();
+        let names: String = self.member.instance.name_servers().iter().flat_map(|address| [address, ";"]).collect();
         let properties = [
             (ConsumerRunningInfo::CONSUME_TYPE, "CONSUME_ACTIVELY".to_owned()),
             (ConsumerRunningInfo::CONSUMEORDERLY, "false".to_owned()),
-            (ConsumerRunningInfo::CONSUMER_START_TIMESTAMP, to_millis(self.started).to_string()),
+            (ConsumerRunningInfo::CONSUMER_START_TIMESTAMP, to_millis(self.member.started).to_string()),
             (ConsumerRunningInfo::THREADPOOL_CORE_SIZE, "0".to_owned()),
             (ConsumerRunningInfo::NAMESERVER_ADDR, names),
             (ConsumerRunningInfo::CLIENT_VERSION, "V5_3_3".to_owned()),
-            ("consumerGroup", self.group.to_string()),
+            ("consumerGroup", self.member.group.to_string()),
             ("autoCommit", self.config.auto_commit.to_string()),
-            ("pullBatchSize", self.config.pull_batch_size.to_string()),
+            ("pullBatchSize", self.member.config.pull_batch_size.to_string()),
             ("pullThresholdForAll", self.config.pull_threshold_for_all.to_string()),
         ];
-        let mq_table = self.held.all().iter().map(|held| (held.queue.clone(), self.queue_info(held))).collect();
+        let mq_table = self.member.held.all().iter().map(|held| (held.queue.clone(), self.queue_info(held))).collect();
         ConsumerRunningInfo {
             properties: properties.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-            subscription_set: self.subscriptions.read().values().map(|data| (**data).clone()).collect(),
+            subscription_set: self.member.subscriptions.on_the_wire(),
             mq_table,
             ..Default::default()
         }

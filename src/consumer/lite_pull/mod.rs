@@ -1,30 +1,27 @@
 //! The lite pull consumer: messages are fetched ahead, and the user's threads take them by `poll`.
 //!
-//! `config` builds it, `core` is what the service threads see of it, `membership` takes and gives up queues, `puller`
-//! keeps one pull a queue going into the `buffer`, `commit` stores what is handled, `seek` asks for offsets and moves.
+//! `config` builds it, `core` is what its instance sees of it, `kind` what it does in its own way as a member of its group,
+//! `assign` how it comes to its queues. Messages wait in the `buffer`, `commit` stores what is handled, `seek` asks for
+//! offsets and moves.
 //! It has no thread of its own: service threads fetch, the user's threads do the rest.
 
+mod assign;
 mod buffer;
 mod commit;
 mod config;
 mod core;
 mod describe;
-mod membership;
-mod puller;
+mod kind;
 mod seek;
 mod shelf;
-mod stop;
 mod topic_watch;
 
 pub use config::LitePullConsumerBuilder;
 
-use crate::consumer::allocate::AllocateAveragely;
+use crate::consumer::health::Health;
 use crate::consumer::held::HeldTable;
-use crate::consumer::message_model::MessageModel;
-use crate::consumer::offset::{BrokerOffsets, LocalFile, OffsetStore};
-use crate::consumer::process_queue::Limits;
+use crate::consumer::member::{Member, MemberConfig, Stop, Subscriptions};
 use crate::consumer::queue_state::QueueState;
-use crate::consumer::rebalance::Rebalancer;
 use crate::consumer::report::ShutdownReport;
 use crate::consumer::selector::MessageSelector;
 use crate::error::{Error, ErrorKind, Result};
@@ -32,22 +29,15 @@ use crate::instance::role::ConsumerRole;
 use crate::instance::scheduled::Job;
 use crate::instance::{self, ClientInstance};
 use crate::message::{MessageExt, MessageQueue, topic};
-use crate::sync::{Mutex, Rank, RwLock};
 use crate::time::{Deadline, to_millis};
 use buffer::{Buffer, Polled};
 use config::LitePullConsumerConfig;
 use core::{Core, Mode};
 use seek::End;
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, SystemTime};
-use stop::Stop;
 use topic_watch::TopicWatch;
-
-/// Storing offsets may take so long, beside a caller's own time.
-const STORE_TIME: Duration = Duration::from_secs(3);
 
 /// A consumer whose user asks for messages, from [`start`](LitePullConsumerBuilder::start) to
 /// [`shutdown`](Self::shutdown).
@@ -94,23 +84,20 @@ fn modes_exclude_each_other() -> Error {
     Error::new(ErrorKind::State, "a lite pull consumer either subscribes or is assigned queues, never both")
 }
 
-fn is_stopped(group: &str) -> Error {
-    Error::new(ErrorKind::State, format!("the lite pull consumer of group '{group}' is stopped"))
-}
-
 impl LitePullConsumer {
     /// Settings for a consumer of this group.
     pub fn builder(group: impl Into<String>) -> LitePullConsumerBuilder {
         LitePullConsumerBuilder::new(group)
     }
 
-    fn start(mut config: LitePullConsumerConfig) -> Result<Self> {
-        let (subscriptions, assigned) = (std::mem::take(&mut config.subscriptions), config.assigned.take());
-        let instance = instance::acquire(&config.client)?;
-        let core = Self::wire(config, &instance).inspect_err(|_| instance::release(&instance))?;
+    fn start(mut member: MemberConfig, mut config: LitePullConsumerConfig) -> Result<Self> {
+        let (subscriptions, assigned) = (std::mem::take(&mut member.subscriptions), config.assigned.take());
+        let instance = instance::acquire(&member.client)?;
+        let core = Self::wire(member, config, &instance).inspect_err(|_| instance::release(&instance))?;
         let begin = || -> Result<()> {
             for (topic, selector) in &subscriptions {
-                core.subscribe(topic, selector)?;
+                core.enter_subscribe(topic, selector)?;
+                core.member.add_subscription(topic, selector)?;
             }
             let role: Arc<dyn ConsumerRole> = core.clone();
             instance.add_consumer(&role)
@@ -119,12 +106,13 @@ impl LitePullConsumer {
             instance::release(&instance);
             return Err(error);
         }
+        core.member.tell_of_file();
         let consumer = Self { stop: Arc::new(Stop::new(core.clone())), core };
         if let Some(queues) = assigned {
             // On an error the consumer stops as it is dropped.
             consumer.assign(queues)?;
         } else {
-            consumer.introduce(&consumer.core.topics());
+            consumer.core.member.introduce(&consumer.core.member.topics());
         }
         if consumer.core.config.auto_commit {
             consumer.core.commit_job.run_after(consumer.core.config.auto_commit_interval);
@@ -133,24 +121,11 @@ impl LitePullConsumer {
     }
 
     /// Builds the parts, lowest first.
-    fn wire(config: LitePullConsumerConfig, instance: &Arc<ClientInstance>) -> Result<Arc<Core>> {
-        let group: Arc<str> = Arc::from(config.group.as_str());
-        let is_broadcasting = config.message_model == MessageModel::Broadcasting;
-        let store = if is_broadcasting {
-            let dir = config.offset_store_dir.clone().unwrap_or_else(LocalFile::default_dir);
-            OffsetStore::LocalFile(LocalFile::open(&dir, instance.client_id(), &group)?)
-        } else {
-            OffsetStore::Brokers(BrokerOffsets::new(instance.clone(), group.clone()))
-        };
-        // The only member that it is told of takes all.
-        let strategy = if is_broadcasting { Arc::new(AllocateAveragely) } else { config.strategy.clone() };
-        let limits = Limits {
-            messages: config.pull_threshold_for_queue as usize,
-            bytes: config.queue_bytes(),
-            span: i64::from(config.consume_max_span),
-        };
-        let rebalancer = Rebalancer::new(group.clone(), instance.client_id().clone(), strategy);
-        Ok(Arc::new_cyclic(|me: &std::sync::Weak<Core>| {
+    fn wire(member: MemberConfig, config: LitePullConsumerConfig, instance: &Arc<ClientInstance>) -> Result<Arc<Core>> {
+        let store = Member::open_store(&member, instance)?;
+        let subscriptions = Subscriptions::new([])?;
+        let held = HeldTable::new(Arc::from(member.group.as_str()));
+        Ok(Arc::new_cyclic(|me: &Weak<Core>| {
             let (committer, interval) = (me.clone(), config.auto_commit_interval);
             let commit_job = Job::new(instance.executor(), move || {
                 if let Some(core) = committer.upgrade() {
@@ -159,18 +134,9 @@ impl LitePullConsumer {
                 interval
             });
             Core {
-                me: me.clone(),
-                held: HeldTable::new(group.clone()),
-                instance: instance.clone(),
                 mode: OnceLock::new(),
-                group,
-                store,
-                subscriptions: RwLock::new(Rank::Leaf, BTreeMap::new()),
-                buffer: Buffer::new(limits, config.pull_threshold_for_all, config.auto_commit),
-                started: SystemTime::now(),
-                stopping: AtomicBool::new(false),
-                rebalancer: Mutex::new(Rank::Round, rebalancer),
-                storing: Mutex::new(Rank::Storing, ()),
+                buffer: Buffer::new(member.queue_limits(), config.pull_threshold_for_all, config.auto_commit),
+                member: Member::new(member, instance, store, subscriptions, held, me.clone()),
                 commit_job,
                 topics: TopicWatch::new(instance.executor(), me.clone(), config.topic_check_interval),
                 config,
@@ -178,23 +144,14 @@ impl LitePullConsumer {
         }))
     }
 
-    /// Fetches routes and registers; what fails is tried again by the jobs.
-    fn introduce(&self, topics: &[Arc<str>]) {
-        let core = &self.core;
-        if let Err(error) = core.instance.introduce(topics) {
-            log::warn!("group '{}' waits for its name servers {:?}: {error}", core.group, core.instance.name_servers());
-        }
-        core.instance.rebalance_soon();
-    }
-
     /// The consumer group.
     pub fn group(&self) -> &str {
-        &self.core.group
+        &self.core.member.group
     }
 
     /// The id under which brokers list this member.
     pub fn client_id(&self) -> &str {
-        self.core.instance.client_id()
+        self.core.member.instance.client_id()
     }
 
     /// Takes fetched messages of one queue, in the order of their offsets, at most `pull_batch_size`. Waits up to
@@ -215,7 +172,7 @@ impl LitePullConsumer {
             Polled::Messages(messages) => Ok(messages),
             Polled::Nothing => Ok(Vec::new()),
             Polled::Woken => Err(Error::new(ErrorKind::Interrupted, "a wakeup ended the wait for messages")),
-            Polled::Closed => Err(is_stopped(&self.core.group)),
+            Polled::Closed => Err(self.core.member.is_stopped()),
         }
     }
 
@@ -231,18 +188,17 @@ impl LitePullConsumer {
     /// [`ErrorKind::State`] when queues are assigned, or the consumer is stopped; [`ErrorKind::Config`] for an illegal
     /// topic or expression; [`ErrorKind::Broker`] for an SQL92 filter that a broker refuses.
     pub fn subscribe(&self, topic: &str, selector: impl Into<MessageSelector>) -> Result<()> {
-        self.check_running()?;
+        self.core.member.check_running()?;
         topic::check_topic(topic)?;
-        self.core.subscribe(topic, &selector.into())?;
-        self.introduce(&[Arc::from(topic)]);
-        Ok(())
+        let selector = selector.into();
+        self.core.enter_subscribe(topic, &selector)?;
+        self.core.member.subscribe(topic, &selector)
     }
 
     /// Ends the subscription to a topic. Its queues are given up with the next round, which follows at once.
     pub fn unsubscribe(&self, topic: &str) {
-        if self.core.mode() == Some(Mode::Subscribe) && self.core.subscriptions.write().remove(topic).is_some() {
-            self.core.instance.heartbeat_soon();
-            self.core.instance.rebalance_soon();
+        if self.core.mode() == Some(Mode::Subscribe) {
+            self.core.member.unsubscribe(topic);
         }
     }
 
@@ -257,19 +213,21 @@ impl LitePullConsumer {
         for queue in &queues {
             topic::check_topic(queue.topic())?;
         }
-        self.check_running()?;
+        self.core.member.check_running()?;
         self.core.assign(queues)?;
-        self.introduce(&[]);
+        self.core.member.introduce(&[]);
         Ok(())
-    }
-
-    fn check_running(&self) -> Result<()> {
-        if self.core.is_stopping() { Err(is_stopped(&self.core.group)) } else { Ok(()) }
     }
 
     /// The queues held now, with where each stands; in order.
     pub fn assignment(&self) -> Vec<QueueState> {
-        self.core.held.all().iter().map(|held| self.core.queue_state(held)).collect()
+        self.core.member.held.all().iter().map(|held| self.core.queue_state(held)).collect()
+    }
+
+    /// How the consumer is: the problems known, and the queues that stand still. Makes no request. Queues that are paused,
+    /// or full of messages that nobody polls, do not stand still by a defect; each knows its reason.
+    pub fn health(&self) -> Health {
+        self.core.member.health(|held| self.core.queue_state(held))
     }
 
     /// The readable queues of a topic, as the name servers tell now; in order.
@@ -336,7 +294,7 @@ impl LitePullConsumer {
     /// # Errors
     /// When a broker cannot be asked; the error names the queue.
     pub fn lag(&self) -> Result<Vec<(MessageQueue, i64)>> {
-        self.core.lag()
+        self.core.member.lag()
     }
 
     /// Polls return nothing of these queues, cached or not, until [`resume`](Self::resume). Kept through rebalances; the
@@ -363,7 +321,7 @@ impl LitePullConsumer {
     /// [`ErrorKind::Timeout`] when a broker did not take an offset; it is tried again, so the next commit need not.
     pub fn commit(&self) -> Result<()> {
         self.core.buffer.settle_mine();
-        self.core.commit(&self.core.held.all())
+        self.core.commit(&self.core.member.held.all())
     }
 
     /// As [`commit`](Self::commit), for what all threads have polled: for threads that poll and hand on to others.
@@ -372,7 +330,7 @@ impl LitePullConsumer {
     /// As [`commit`](Self::commit).
     pub fn commit_all(&self) -> Result<()> {
         self.core.buffer.settle_all();
-        self.core.commit(&self.core.held.all())
+        self.core.commit(&self.core.member.held.all())
     }
 
     /// Everything below these offsets counts as handled, whoever polled it; stores them and waits for it. One below what
@@ -408,15 +366,7 @@ impl LitePullConsumer {
     /// says that theirs is; what they have in hand then is reported as unfinished. A second call returns the report of
     /// the first. On a thread of this crate it starts the stop and returns at once with a report that is not clean.
     pub fn shutdown(&self, timeout: Duration) -> ShutdownReport {
-        if crate::thread::is_service_thread() {
-            let (stop, deadline) = (self.stop.clone(), Deadline::after(timeout));
-            let begun = crate::thread::spawn_named("rmq-stop", move || drop(stop.run(deadline)));
-            if let Err(error) = begun {
-                log::error!("the stop of group '{}' could not begin: {error}", self.core.group);
-            }
-            return self.stop.under_way();
-        }
-        self.stop.run(Deadline::after(timeout))
+        self.stop.shutdown(timeout)
     }
 }
 
@@ -430,6 +380,6 @@ impl Drop for LitePullConsumer {
 impl fmt::Debug for LitePullConsumer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &mut f.debug_struct("LitePullConsumer");
-        name.field("group", &self.core.group).field("client_id", &self.client_id()).finish()
+        name.field("group", &self.core.member.group).field("client_id", &self.client_id()).finish()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::core::Core;
 use crate::api::StoredOffset;
-use crate::consumer::held::HeldQueue;
+use crate::consumer::member::Kind;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::MessageQueue;
 use crossbeam::channel::bounded;
@@ -26,21 +26,13 @@ fn wait<T: Send + 'static>(ask: impl FnOnce(Box<dyn FnOnce(Result<T>) + Send>)) 
 
 impl Core {
     fn timeout(&self) -> Duration {
-        self.config.client.request_timeout
-    }
-
-    /// The master of a queue that need not be held.
-    fn master_of(&self, queue: &MessageQueue) -> Result<Arc<str>> {
-        if self.instance.brokers().master(queue.broker_name()).is_none() {
-            self.instance.refresh_route(queue.shared_topic())?;
-        }
-        self.instance.master(queue.broker_name())
+        self.member.request_timeout()
     }
 
     /// The lowest offset stored, and the one that the next message gets.
     fn bounds(&self, queue: &MessageQueue) -> Result<(i64, i64)> {
-        let master = self.master_of(queue)?;
-        let api = self.instance.api();
+        let master = self.member.master_of(queue)?;
+        let api = self.member.instance.api();
         let min = wait(|done| api.min_offset(&master, queue, self.timeout(), done))?;
         let max = wait(|done| api.max_offset(&master, queue, self.timeout(), done))?;
         Ok((min.max(0), max.max(0)))
@@ -71,44 +63,27 @@ impl Core {
     fn move_to(&self, queue: &MessageQueue, offset: i64) -> Result<()> {
         // Another seek, a correction or a reset may renew the ownership in between: then it is tried on the new one.
         while self.restart_at(&self.owned(queue)?, offset).is_none() {}
-        log::debug!("group '{}' goes on at {offset} of {queue}", self.group);
+        log::debug!("group '{}' goes on at {offset} of {queue}", self.member.group);
         Ok(())
     }
 
     pub(super) fn committed(&self, queue: &MessageQueue) -> Result<Option<i64>> {
-        if !self.is_broadcasting() {
-            self.master_of(queue)?;
+        if !self.member.is_broadcasting() {
+            self.member.master_of(queue)?;
         }
-        Ok(match wait(|done| self.store.read(queue, self.timeout(), done))? {
+        Ok(match wait(|done| self.member.store.read(queue, self.timeout(), done))? {
             StoredOffset::Value(offset) => Some(offset),
             StoredOffset::Absent => None,
         })
     }
 
     pub(super) fn offset_for(&self, queue: &MessageQueue, millis: i64) -> Result<i64> {
-        let master = self.master_of(queue)?;
-        wait(|done| self.instance.api().search_offset(&master, queue, millis, self.timeout(), done))
-    }
-
-    pub(super) fn lag(&self) -> Result<Vec<(MessageQueue, i64)>> {
-        let mut lags = Vec::new();
-        for held in self.held.all() {
-            let lag =
-                self.lag_of(&held).map_err(|error| error.context(format!("asking for the end of {}", held.queue)))?;
-            lags.push((held.queue.clone(), lag));
-        }
-        Ok(lags)
-    }
-
-    fn lag_of(&self, held: &HeldQueue) -> Result<i64> {
-        let master = self.master_of(&held.queue)?;
-        let end = wait(|done| self.instance.api().max_offset(&master, &held.queue, self.timeout(), done))?;
-        // A queue whose start is not known yet has all of it ahead, which only its start offset can tell.
-        Ok((end - self.buffer.handled(held).unwrap_or(end)).max(0))
+        let master = self.member.master_of(queue)?;
+        wait(|done| self.member.instance.api().search_offset(&master, queue, millis, self.timeout(), done))
     }
 
     pub(super) fn queues_of(&self, topic: &str) -> Result<Arc<[MessageQueue]>> {
-        let route = self.instance.refresh_route(&Arc::from(topic))?;
+        let route = self.member.instance.refresh_route(&Arc::from(topic))?;
         let route = route.ok_or_else(|| {
             Error::new(
                 ErrorKind::NoRoute,

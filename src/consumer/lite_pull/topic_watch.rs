@@ -67,7 +67,7 @@ impl Core {
             if let Some(listener) = told {
                 log::info!("topic '{topic}' has {} queues to read now", now.len());
                 if let Err(panic) = contain(|| listener(&topic, &now)) {
-                    log::error!("the listener of topic '{topic}' in group '{}' panicked: {panic}", self.group);
+                    log::error!("the listener of topic '{topic}' in group '{}' panicked: {panic}", self.member.group);
                 }
             }
         }

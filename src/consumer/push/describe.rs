@@ -15,7 +15,7 @@ impl Core {
     pub(super) fn stats(&self) -> ConsumerStats {
         let mut stats = self.observer.stats.snapshot();
         stats.consume_threads = self.service.threads();
-        for held in self.held.all() {
+        for held in self.member.held.all() {
             let cached = held.process().map(|process| process.cached()).unwrap_or_default();
             stats.cached_messages += cached.messages;
             stats.cached_bytes += cached.bytes;
@@ -25,17 +25,17 @@ impl Core {
 
     /// `ConsumerRunningInfo`, as the admin tools print it (02-consumer 13.3).
     pub(super) fn describe(&self, with_threads: bool) -> ConsumerRunningInfo {
-        let queues = self.held.all().into_iter().map(|held| (held.queue.clone(), queue_info(&held)));
+        let queues = self.member.held.all().into_iter().map(|held| (held.queue.clone(), queue_info(&held)));
         let user_info = self.config.user_info.as_ref().map(|info| contain(|| info()));
         let user_consumer_info = user_info.transpose().unwrap_or_else(|panic| {
-            log::error!("the user info of group '{}' panicked: {panic}", self.group);
+            log::error!("the user info of group '{}' panicked: {panic}", self.member.group);
             None
         });
         ConsumerRunningInfo {
             jstack: with_threads.then(|| self.describe_threads()),
             properties: self.describe_properties(),
             status_table: self.observer.stats.statuses(),
-            subscription_set: self.subscriptions.on_the_wire(),
+            subscription_set: self.member.subscriptions.on_the_wire(),
             mq_table: queues.collect(),
             user_consumer_info: user_consumer_info.unwrap_or_default(),
             ..Default::default()
@@ -44,15 +44,15 @@ impl Core {
 
     /// Under the names that the Java client uses, so that one tool reads both.
     fn describe_properties(&self) -> BTreeMap<String, String> {
-        let config = &self.config;
+        let (config, member) = (&self.config, &self.member.config);
         let threads = self.service.threads();
         let mut names = String::new();
-        for address in self.instance.name_servers() {
+        for address in self.member.instance.name_servers() {
             names.push_str(address);
             names.push(';');
         }
         let millis = |duration: Duration| duration.as_millis().to_string();
-        let consume_from = match config.consume_from {
+        let consume_from = match member.consume_from {
             ConsumeFromWhere::LastOffset => "CONSUME_FROM_LAST_OFFSET",
             ConsumeFromWhere::FirstOffset => "CONSUME_FROM_FIRST_OFFSET",
             ConsumeFromWhere::Timestamp(_) => "CONSUME_FROM_TIMESTAMP",
@@ -60,7 +60,7 @@ impl Core {
         let properties = [
             (ConsumerRunningInfo::CONSUME_TYPE, "CONSUME_PASSIVELY".to_owned()),
             (ConsumerRunningInfo::CONSUMEORDERLY, self.service.is_orderly().to_string()),
-            (ConsumerRunningInfo::CONSUMER_START_TIMESTAMP, to_millis(self.started).to_string()),
+            (ConsumerRunningInfo::CONSUMER_START_TIMESTAMP, to_millis(self.member.started).to_string()),
             (ConsumerRunningInfo::THREADPOOL_CORE_SIZE, threads.to_string()),
             (ConsumerRunningInfo::NAMESERVER_ADDR, names.clone()),
             // Tools compare it with the versions they know; the client's own is beside it.
@@ -68,29 +68,29 @@ impl Core {
             ("clientLibrary", concat!("rocketmq-sync ", env!("CARGO_PKG_VERSION")).to_owned()),
             ("language", "RUST".to_owned()),
             ("namesrvAddr", names.trim_end_matches(';').to_owned()),
-            ("clientIP", self.instance.client_id().split('@').next().unwrap_or_default().to_owned()),
-            ("instanceName", self.instance.client_id().split('@').nth(1).unwrap_or_default().to_owned()),
-            ("heartbeatBrokerInterval", millis(config.client.heartbeat_interval)),
-            ("pollNameServerInterval", millis(config.client.route_interval)),
-            ("persistConsumerOffsetInterval", millis(config.client.persist_interval)),
-            ("pullTimeDelayMillsWhenException", millis(config.pull_error_delay)),
-            ("mqClientApiTimeout", millis(config.client.request_timeout)),
-            ("consumerGroup", self.group.to_string()),
+            ("clientIP", self.member.instance.client_id().split('@').next().unwrap_or_default().to_owned()),
+            ("instanceName", self.member.instance.client_id().split('@').nth(1).unwrap_or_default().to_owned()),
+            ("heartbeatBrokerInterval", millis(member.client.heartbeat_interval)),
+            ("pollNameServerInterval", millis(member.client.route_interval)),
+            ("persistConsumerOffsetInterval", millis(member.client.persist_interval)),
+            ("pullTimeDelayMillsWhenException", millis(member.pull_error_delay)),
+            ("mqClientApiTimeout", millis(member.client.request_timeout)),
+            ("consumerGroup", self.member.group.to_string()),
             ("consumeFromWhere", consume_from.to_owned()),
-            ("messageModel", config.message_model.on_the_wire().wire_name().unwrap_or_default().to_owned()),
-            ("allocateMessageQueueStrategy", config.strategy.name().to_owned()),
+            ("messageModel", member.message_model.on_the_wire().wire_name().unwrap_or_default().to_owned()),
+            ("allocateMessageQueueStrategy", member.strategy.name().to_owned()),
             ("consumeThreadMin", threads.to_string()),
             ("consumeThreadMax", threads.to_string()),
-            ("consumeConcurrentlyMaxSpan", config.consume_max_span.to_string()),
+            ("consumeConcurrentlyMaxSpan", member.consume_max_span.to_string()),
             ("consumeMessageBatchMaxSize", config.consume_batch_size.to_string()),
             // Whole minutes there.
             ("consumeTimeout", (config.consume_timeout.as_secs() / 60).to_string()),
             ("maxReconsumeTimes", config.reconsume_limit().to_string()),
-            ("pullBatchSize", config.pull_batch_size.to_string()),
-            ("pullBatchSizeInBytes", config.pull_batch_bytes.to_string()),
+            ("pullBatchSize", member.pull_batch_size.to_string()),
+            ("pullBatchSizeInBytes", member.pull_batch_bytes.to_string()),
             ("pullInterval", millis(config.pull_interval)),
-            ("pullThresholdForQueue", config.pull_threshold_for_queue.to_string()),
-            ("pullThresholdSizeForQueue", config.pull_threshold_size_for_queue.to_string()),
+            ("pullThresholdForQueue", member.pull_threshold_for_queue.to_string()),
+            ("pullThresholdSizeForQueue", member.pull_threshold_size_for_queue.to_string()),
             ("postSubscriptionWhenPull", config.post_subscription_when_pull.to_string()),
             ("unitMode", "false".to_owned()),
         ];

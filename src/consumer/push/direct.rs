@@ -54,13 +54,13 @@ impl Drop for Answer {
 
 impl Core {
     pub(super) fn direct(&self, record: Bytes, broker_name: Option<&str>, answer: DirectAnswer) {
-        let options = DecodeOptions { max_inflated: self.config.max_inflated_size, ..DecodeOptions::default() };
+        let options = DecodeOptions { max_inflated: self.member.config.max_inflated_size, ..DecodeOptions::default() };
         let mut message = match decode_one(record, &options) {
             Ok(message) => message,
             Err(error) => return answer(Err(error)),
         };
-        if self.is_stopping() {
-            return answer(Err(Error::new(ErrorKind::State, format!("group '{}' stops here", self.group))));
+        if self.member.is_stopping() {
+            return answer(Err(Error::new(ErrorKind::State, format!("group '{}' stops here", self.member.group))));
         }
         if let Some(error) = message.body_error() {
             return answer(Err(Error::new(ErrorKind::Protocol, format!("its body cannot be read: {error}"))));
@@ -78,7 +78,7 @@ impl Core {
             }
         });
         if let Err(error) = begun {
-            log::warn!("group '{}' did not consume a message directly: {error}", self.group);
+            log::warn!("group '{}' did not consume a message directly: {error}", self.member.group);
         }
     }
 }

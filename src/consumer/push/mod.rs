@@ -1,7 +1,7 @@
 //! The push consumer: messages come to a listener, on worker threads.
 //!
-//! `config` builds it, `core` is what the service threads see of it, `membership` takes and gives up queues, `puller`
-//! keeps one pull a queue going, `concurrent` runs the listener behind the seam `service`, `send_back` stores failed messages elsewhere,
+//! `config` builds it, `core` is what its instance sees of it, `kind` what it does in its own way as a member of its group.
+//! `concurrent` and `orderly` run the listener behind the seam `service`, `send_back` stores failed messages elsewhere,
 //! `describe` shows it.
 
 mod concurrent;
@@ -12,30 +12,23 @@ mod crew;
 mod describe;
 mod direct;
 mod hooks;
-mod membership;
+mod kind;
 mod orderly;
-mod puller;
 mod send_back;
 mod service;
 mod stats;
-mod stop;
-mod subscriptions;
-mod watch;
 
 pub use config::PushConsumerBuilder;
 pub use hooks::{ConsumeCall, ConsumeHook, ConsumeOutcome, ConsumeReturn};
 pub use stats::{ConsumerStats, Rates, TopicStats};
 
 use crate::config::check_range;
-use crate::consumer::allocate::AllocateAveragely;
-use crate::consumer::health::{Health, Problems};
-use crate::consumer::held::HeldTable;
-use crate::consumer::message_model::MessageModel;
-use crate::consumer::offset::{BrokerOffsets, LocalFile, OffsetStore};
+use crate::consumer::health::Health;
+use crate::consumer::held::{HeldQueue, HeldTable};
+use crate::consumer::member::{Member, MemberConfig, Stop, Subscriptions};
 use crate::consumer::order::OrderMode;
 use crate::consumer::order::seat::LockTimes;
 use crate::consumer::queue_state::QueueState;
-use crate::consumer::rebalance::Rebalancer;
 use crate::consumer::report::ShutdownReport;
 use crate::consumer::selector::MessageSelector;
 use crate::consumer::suspension::Scope;
@@ -43,25 +36,18 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::instance::role::ConsumerRole;
 use crate::instance::{self, ClientInstance};
 use crate::message::{MessageQueue, topic};
-use crate::sync::{Mutex, Rank};
 use concurrent::{ConcurrentConsumeService, Parts};
 use config::{Listener, PushConsumerConfig};
 use core::Core;
-use crossbeam::channel::unbounded;
 use direct::DirectThreads;
 use hooks::Observer;
 use orderly::OrderlyConsumeService;
 use orderly::keeper::{LockKeeper, LockReturns};
 use send_back::SendBack;
 use service::{Budget, ConsumeService, Ledger};
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, SystemTime};
-use stop::Stop;
-use subscriptions::Subscriptions;
-use watch::GroupWatch;
+use std::time::Duration;
 
 /// Time that a consumer takes to stop when its handle is dropped.
 const STOP_ON_DROP: Duration = Duration::from_secs(5);
@@ -101,47 +87,39 @@ impl PushConsumer {
         PushConsumerBuilder::new(group)
     }
 
-    fn start(config: PushConsumerConfig) -> Result<Self> {
-        let instance = instance::acquire(&config.client)?;
-        let core = Self::wire(config, &instance).inspect_err(|_| instance::release(&instance))?;
+    fn start(member: MemberConfig, config: PushConsumerConfig) -> Result<Self> {
+        let instance = instance::acquire(&member.client)?;
+        let core = Self::wire(member, config, &instance).inspect_err(|_| instance::release(&instance))?;
         let role: Arc<dyn ConsumerRole> = core.clone();
         // Brokers are asked before they hear of us: a filter that they refuse must not reach the group.
-        let accepted = core.check_filters(&core.subscriptions.all());
+        let accepted = core.member.check_filters(core.member.subscriptions.all().values().map(|data| &**data));
         if let Err(error) = accepted.and_then(|()| instance.add_consumer(&role)) {
             core.service.join(crate::time::Deadline::after(STOP_ON_DROP));
             instance::release(&instance);
             return Err(error);
         }
-        core.tell_of_file();
-        let topics = core.topics();
-        if let Err(error) = instance.introduce(&topics) {
-            log::warn!("group '{}' waits for its name servers {:?}: {error}", core.group, instance.name_servers());
-        }
-        instance.rebalance_soon();
+        core.member.tell_of_file();
+        core.member.introduce(&core.member.topics());
         let stop = Arc::new(Stop::new(core.clone()));
         Ok(Self { core, stop })
     }
 
     /// Builds the parts, lowest first.
-    fn wire(config: PushConsumerConfig, instance: &Arc<ClientInstance>) -> Result<Arc<Core>> {
-        let group: Arc<str> = Arc::from(config.group.as_str());
+    fn wire(member: MemberConfig, config: PushConsumerConfig, instance: &Arc<ClientInstance>) -> Result<Arc<Core>> {
+        let group: Arc<str> = Arc::from(member.group.as_str());
         let retry_topic: Arc<str> = Arc::from(topic::retry_topic(&group));
-        let is_broadcasting = config.message_model == MessageModel::Broadcasting;
+        let is_broadcasting = member.is_broadcasting();
         let own = (!is_broadcasting).then(|| (retry_topic.to_string(), MessageSelector::all()));
-        let subscriptions = Subscriptions::new(config.subscriptions.iter().chain(&own))?;
-        let store = if is_broadcasting {
-            OffsetStore::LocalFile(LocalFile::open(&config.offset_dir(), instance.client_id(), &group)?)
-        } else {
-            OffsetStore::Brokers(BrokerOffsets::new(instance.clone(), group.clone()))
-        };
+        let subscriptions = Subscriptions::new(member.subscriptions.iter().chain(&own))?;
+        let store = Member::open_store(&member, instance)?;
         let observer = Arc::new(Observer::new(group.clone(), config.hooks.clone()));
         let mut send_back = SendBack::new(instance.clone(), group.clone(), config.reconsume_limit());
         if is_broadcasting {
-            send_back = send_back.that_stays_here(config.events.clone());
+            send_back = send_back.that_stays_here(member.events.clone());
         }
         // The core does not exist yet when its parts are built.
         let core: Arc<OnceLock<Weak<Core>>> = Arc::default();
-        let lock_returns = LockReturns::new(instance.clone(), group.clone(), config.client.request_timeout, {
+        let lock_returns = LockReturns::new(instance.clone(), group.clone(), member.client.request_timeout, {
             let core = core.clone();
             move || {
                 if let Some(core) = core.get().and_then(Weak::upgrade) {
@@ -156,7 +134,7 @@ impl PushConsumer {
                     listener,
                     send_back,
                     observer: observer.clone(),
-                    events: config.events.clone(),
+                    events: member.events.clone(),
                     threads: config.consume_threads,
                     topic_concurrency: config.topic_concurrency.clone(),
                     consume_timeout: config.consume_timeout,
@@ -175,7 +153,7 @@ impl PushConsumer {
                     listener,
                     ledger,
                     send_back,
-                    events: config.events.clone(),
+                    events: member.events.clone(),
                     returns: lock_returns.clone(),
                     threads: config.consume_threads,
                     batch_size: config.consume_batch_size,
@@ -189,30 +167,16 @@ impl PushConsumer {
             }
         };
         let direct = DirectThreads::new()?;
-        // The only member that it is told of takes all.
-        let strategy = if is_broadcasting { Arc::new(AllocateAveragely) } else { config.strategy.clone() };
-        let rebalancer = Rebalancer::new(group.clone(), instance.client_id().clone(), strategy);
-        let wired = Arc::new_cyclic(|me| Core {
+        let held = held.with_limits(config.limit_plan(&member));
+        let wired = Arc::new_cyclic(|me: &Weak<Core>| Core {
             me: me.clone(),
             locks: held.needs_locks().then(|| LockKeeper::new(instance.executor(), me.clone())),
             lock_returns,
-            held: held.with_limits(config.limit_plan()),
-            group,
+            member: Member::new(member, instance, store, subscriptions, held, me.clone()),
             retry_topic,
-            instance: instance.clone(),
-            subscriptions,
-            store,
             service,
             observer,
             direct,
-            started: SystemTime::now(),
-            stopping: AtomicBool::new(false),
-            rebalancer: Mutex::new(Rank::Round, rebalancer),
-            storing: Mutex::new(Rank::Storing, ()),
-            resets: Mutex::new(Rank::Round, BTreeMap::new()),
-            problems: Problems::new(),
-            watch: GroupWatch::new(instance.executor(), me.clone()),
-            twins: Mutex::new(Rank::Leaf, BTreeMap::new()),
             config,
         });
         let _ = core.set(Arc::downgrade(&wired));
@@ -221,22 +185,22 @@ impl PushConsumer {
 
     /// The consumer group.
     pub fn group(&self) -> &str {
-        &self.core.group
+        &self.core.member.group
     }
 
     /// The id under which brokers list this member.
     pub fn client_id(&self) -> &str {
-        self.core.instance.client_id()
+        self.core.member.instance.client_id()
     }
 
     /// The queues held now, with where each stands; in order.
     pub fn assignment(&self) -> Vec<QueueState> {
-        self.core.held.all().iter().map(|held| held.state()).collect()
+        self.core.member.held.all().iter().map(|held| held.state()).collect()
     }
 
     /// How the consumer is: the problems known, and the queues that stand still. Makes no request.
     pub fn health(&self) -> Health {
-        self.core.health()
+        self.core.member.health(HeldQueue::state)
     }
 
     /// Messages handled successfully since the start.
@@ -257,9 +221,7 @@ impl PushConsumer {
     /// the consumer stops, [`ErrorKind::Io`](crate::ErrorKind::Io) when threads cannot be had.
     pub fn set_consume_threads(&self, threads: usize) -> Result<()> {
         check_range("consume_threads", threads, 1..=1000)?;
-        if self.core.is_stopping() {
-            return Err(Error::new(ErrorKind::State, format!("group '{}' stops here", self.core.group)));
-        }
+        self.core.member.check_running()?;
         self.core.service.set_threads(threads)
     }
 
@@ -273,25 +235,7 @@ impl PushConsumer {
     /// # Errors
     /// When a broker cannot be asked; the error names the queue.
     pub fn lag(&self) -> Result<Vec<(MessageQueue, i64)>> {
-        let (done, answers) = unbounded();
-        for held in self.core.held.all() {
-            let master = self.core.instance.master(held.queue.broker_name())?;
-            let (done, asked) = (done.clone(), held.clone());
-            let timeout = self.core.config.client.request_timeout;
-            self.core.instance.api().max_offset(&master, &held.queue, timeout, move |answer| {
-                let _ = done.send((asked, answer));
-            });
-        }
-        drop(done);
-        let mut lags = Vec::new();
-        for (held, answer) in answers {
-            let end = answer.map_err(|error| error.context(format!("asking for the end of {}", held.queue)))?;
-            // A queue whose start is not known yet has all of it ahead, which only its start offset can tell.
-            let at = held.commit_offset().unwrap_or(end);
-            lags.push((held.queue.clone(), (end - at).max(0)));
-        }
-        lags.sort();
-        Ok(lags)
+        self.core.member.lag()
     }
 
     /// Subscribes to one more topic, or to a topic with another selector, at once: the route is fetched, brokers hear of
@@ -306,7 +250,7 @@ impl PushConsumer {
     /// [`ErrorKind::Broker`](crate::ErrorKind::Broker) when a broker refuses an SQL92 filter,
     /// [`ErrorKind::State`](crate::ErrorKind::State) after the stop. Name servers or brokers that are away are no error.
     pub fn subscribe(&self, topic: impl AsRef<str>, selector: impl Into<MessageSelector>) -> Result<()> {
-        self.core.subscribe(topic.as_ref(), &selector.into())
+        self.core.member.subscribe(topic.as_ref(), &selector.into())
     }
 
     /// Ends the subscription of a topic: brokers hear of it at once, running listeners get `revoke_grace` to end, the
@@ -320,7 +264,13 @@ impl PushConsumer {
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for the group's retry topic,
     /// [`ErrorKind::State`](crate::ErrorKind::State) after the stop.
     pub fn unsubscribe(&self, topic: impl AsRef<str>) -> Result<bool> {
-        self.core.unsubscribe(topic.as_ref())
+        let (topic, member) = (topic.as_ref(), &self.core.member);
+        member.check_running()?;
+        if *topic == *self.core.retry_topic {
+            let text = format!("'{topic}' is the group's own retry topic, which stays subscribed");
+            return Err(Error::new(ErrorKind::Config, text));
+        }
+        Ok(member.unsubscribe(topic))
     }
 
     /// Suspends the consumer: pulls stop, and messages that are cached already are not handed out either. Those that a
@@ -342,7 +292,7 @@ impl PushConsumer {
 
     /// Whether the consumer as a whole is suspended. [`QueueState::is_suspended`] tells it of a queue.
     pub fn is_suspended(&self) -> bool {
-        self.core.held.is_suspended()
+        self.core.member.held.is_suspended()
     }
 
     /// As [`suspend`](Self::suspend), for the queues of one topic, held now or later. What the group failed before comes
@@ -371,17 +321,7 @@ impl PushConsumer {
     /// listener, it starts the stop, which then waits for that listener too, and returns at once with a report that is
     /// not clean.
     pub fn shutdown(&self, timeout: Duration) -> ShutdownReport {
-        if crate::thread::is_service_thread() {
-            let stop = self.stop.clone();
-            let begun = crate::thread::spawn_named("rmq-stop", move || {
-                stop.run(timeout);
-            });
-            if let Err(error) = begun {
-                log::error!("the stop of group '{}' could not begin: {error}", self.core.group);
-            }
-            return self.stop.under_way();
-        }
-        self.stop.run(timeout)
+        self.stop.shutdown(timeout)
     }
 }
 
@@ -393,6 +333,9 @@ impl Drop for PushConsumer {
 
 impl fmt::Debug for PushConsumer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PushConsumer").field("group", &self.core.group).field("client_id", &self.client_id()).finish()
+        f.debug_struct("PushConsumer")
+            .field("group", &self.core.member.group)
+            .field("client_id", &self.client_id())
+            .finish()
     }
 }

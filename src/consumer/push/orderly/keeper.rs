@@ -5,6 +5,7 @@
 
 use crate::consumer::event::ConsumerEvent;
 use crate::consumer::held::{HeldQueue, QueuePhase};
+use crate::consumer::member::{Kind, Member};
 use crate::consumer::order::seat::{GiveBack, LockAnswer, LockNews, Seat};
 use crate::consumer::push::core::Core;
 use crate::consumer::rebalance::start_offset::locate;
@@ -52,7 +53,7 @@ impl Core {
         let now = Instant::now();
         let mut next = now + LONGEST_PAUSE;
         let mut due: BTreeMap<Arc<str>, Vec<Asked>> = BTreeMap::new();
-        for held in self.held.all() {
+        for held in self.member.held.all() {
             let Some(order) = held.order() else { continue };
             match order.seat.ask(held.epoch, now) {
                 Ok(number) => due.entry(held.queue.shared_broker_name().clone()).or_default().push((held, number)),
@@ -62,7 +63,7 @@ impl Core {
         }
         for (broker, asked) in due {
             let queues = asked.iter().map(|(held, _)| held.queue.clone()).collect();
-            let master = match self.instance.master(&broker) {
+            let master = match self.member.instance.master(&broker) {
                 Ok(master) => master,
                 Err(error) => {
                     self.lock_answered(asked, Err(error), now);
@@ -71,13 +72,20 @@ impl Core {
                 }
             };
             let core = self.me.clone();
-            let (client_id, timeout) = (self.instance.client_id(), self.config.client.request_timeout);
-            self.instance.api().lock_queues(&master, &self.group, client_id, queues, timeout, move |answer| {
-                if let Some(core) = core.upgrade() {
-                    core.lock_answered(asked, answer, now);
-                    core.look_for_locks();
-                }
-            });
+            let (client_id, timeout) = (self.member.instance.client_id(), self.member.request_timeout());
+            self.member.instance.api().lock_queues(
+                &master,
+                &self.member.group,
+                client_id,
+                queues,
+                timeout,
+                move |answer| {
+                    if let Some(core) = core.upgrade() {
+                        core.lock_answered(asked, answer, now);
+                        core.look_for_locks();
+                    }
+                },
+            );
         }
         next.saturating_duration_since(Instant::now()).max(LEAST_PAUSE)
     }
@@ -94,7 +102,7 @@ impl Core {
             };
             let news = order.seat.answer(number, answer, sent, Instant::now());
             if let Err(error) = &granted {
-                log::debug!("group '{}' has no answer about the lock of {}: {error}", self.group, held.queue);
+                log::debug!("group '{}' has no answer about the lock of {}: {error}", self.member.group, held.queue);
                 held.with_progress(|progress| progress.lock_failure = Some(error.to_string()));
             } else {
                 held.with_progress(|progress| progress.lock_failure = None);
@@ -118,8 +126,9 @@ impl Core {
             return;
         }
         let asked = held.clone();
-        let timeout = self.config.client.request_timeout;
-        locate(&self.instance, &self.store, &held.queue, self.config.consume_from, timeout, move |start| {
+        let timeout = self.member.request_timeout();
+        let Member { instance, store, config, .. } = &self.member;
+        locate(instance, store, &held.queue, config.consume_from, timeout, move |start| {
             if let Ok(start) = start {
                 asked.with_progress(|progress| progress.reached = progress.reached.or(Some(start.offset)));
             }
@@ -128,7 +137,7 @@ impl Core {
 
     fn lock_granted(&self, held: &Arc<HeldQueue>) {
         if held.phase() == QueuePhase::Wanted {
-            self.locate_now(held);
+            self.member.locate_after(held.clone(), Duration::ZERO);
         } else {
             self.service.go_on(held);
         }
@@ -137,18 +146,18 @@ impl Core {
     /// Another member has the queue, or had it: what is cached may be handled already, and the offset is another one.
     fn lock_lost(&self, held: &Arc<HeldQueue>) {
         let reached = held.commit_offset();
-        let Some(next) = self.held.renew(held) else {
+        let Some(next) = self.member.held.renew(held) else {
             // It is being given up; its offset must not overwrite that of the member that has it now.
             if held.phase() == QueuePhase::Draining {
                 held.release();
             }
             return;
         };
-        self.tell(&ConsumerEvent::LockLost { queue: held.queue.clone() });
-        self.abandon(held);
+        self.member.tell(&ConsumerEvent::LockLost { queue: held.queue.clone() });
+        self.forget(held);
         next.with_progress(|progress| progress.reached = reached);
         if next.order().is_some_and(|order| order.seat.is_valid(Instant::now())) {
-            self.locate_now(&next);
+            self.member.locate_after(next, Duration::ZERO);
         }
     }
 
@@ -170,7 +179,7 @@ impl Core {
                 GiveBack::Now => returned.push((held.queue.clone(), order.seat.clone())),
                 GiveBack::WhenLeft => log::warn!(
                     "group '{}' gave up {} while a listener runs on it; its lock is kept until that ends, 60 s at the most",
-                    self.group,
+                    self.member.group,
                     held.queue
                 ),
                 GiveBack::Nothing => {}

@@ -1,8 +1,8 @@
-//! What a push consumer subscribes to, and how that changes while it runs.
+//! What a member subscribes to, and how that changes while it runs.
 
-use super::core::Core;
+use super::Member;
 use crate::consumer::selector::{self, MessageSelector};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::message::topic as topic_names;
 use crate::protocol::SubscriptionData;
 use crate::sync::{Rank, RwLock};
@@ -68,6 +68,11 @@ impl Subscriptions {
         true
     }
 
+    /// Puts these in place of all.
+    pub(crate) fn replace(&self, table: Table) {
+        self.state.write().table = table;
+    }
+
     fn remove(&self, topic: &str) -> bool {
         self.state.write().table.remove(topic).is_some()
     }
@@ -77,51 +82,41 @@ fn is_same(a: &SubscriptionData, b: &SubscriptionData) -> bool {
     a.expression_type == b.expression_type && a.sub_string == b.sub_string
 }
 
-impl Core {
-    pub(super) fn subscribe(&self, topic: &str, selector: &MessageSelector) -> Result<()> {
-        self.still_running()?;
-        topic_names::check_topic(topic)?;
+impl Member {
+    /// Takes a subscription into the table, after the brokers were asked about its filter. `false`: it is there already.
+    pub(crate) fn add_subscription(&self, topic: &str, selector: &MessageSelector) -> Result<bool> {
         let data = selector.subscription(topic, 0)?;
-        self.check_filters(&Table::from([(Arc::from(topic), Arc::new(data.clone()))]))?;
-        if !self.subscriptions.put(data, Clock::system().wall_millis()) {
-            return Ok(());
+        self.check_filters([&data])?;
+        Ok(self.subscriptions.put(data, Clock::system().wall_millis()))
+    }
+
+    /// Subscribes while the consumer runs.
+    pub(crate) fn subscribe(&self, topic: &str, selector: &MessageSelector) -> Result<()> {
+        self.check_running()?;
+        topic_names::check_topic(topic)?;
+        if self.add_subscription(topic, selector)? {
+            log::info!("group '{}' subscribes to '{topic}' with {selector}", self.group);
+            self.introduce(&[Arc::from(topic)]);
+            self.check_group_soon();
         }
-        log::info!("group '{}' subscribes to '{topic}' with {selector}", self.group);
-        if let Err(error) = self.instance.introduce(&[Arc::from(topic)]) {
-            log::warn!("group '{}' waits for the route of topic '{topic}': {error}", self.group);
-        }
-        self.instance.rebalance_soon();
-        self.check_group_soon();
         Ok(())
     }
 
-    pub(super) fn unsubscribe(&self, topic: &str) -> Result<bool> {
-        self.still_running()?;
-        if *topic == *self.retry_topic {
-            let text = format!("'{topic}' is the group's own retry topic, which stays subscribed");
-            return Err(Error::new(ErrorKind::Config, text));
+    /// The next round, which follows at once, gives up the queues. `false`: there was no such subscription.
+    pub(crate) fn unsubscribe(&self, topic: &str) -> bool {
+        let was_there = self.subscriptions.remove(topic);
+        if was_there {
+            log::info!("group '{}' unsubscribes from '{topic}'", self.group);
+            self.instance.heartbeat_soon();
+            self.instance.rebalance_soon();
+            self.check_group_soon();
         }
-        if !self.subscriptions.remove(topic) {
-            return Ok(false);
-        }
-        log::info!("group '{}' unsubscribes from '{topic}'", self.group);
-        self.instance.heartbeat_soon();
-        self.instance.rebalance_soon();
-        self.check_group_soon();
-        Ok(true)
-    }
-
-    fn still_running(&self) -> Result<()> {
-        if self.is_stopping() {
-            return Err(Error::new(ErrorKind::State, format!("the consumer of group '{}' has stopped", self.group)));
-        }
-        Ok(())
+        was_there
     }
 
     /// Asks the brokers whether they take these filters.
-    pub(super) fn check_filters(&self, subscriptions: &Table) -> Result<()> {
-        let timeout = self.config.client.request_timeout;
-        selector::check(&self.instance, &self.group, timeout, subscriptions.values().map(|data| &**data))
+    pub(crate) fn check_filters<'a>(&self, filters: impl IntoIterator<Item = &'a SubscriptionData>) -> Result<()> {
+        selector::check(&self.instance, &self.group, self.request_timeout(), filters)
     }
 }
 

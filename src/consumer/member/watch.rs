@@ -1,13 +1,16 @@
 //! Looks for problems of the group: what this member sees by itself after each round, and what a broker tells of the
 //! others (field reports 1 to 4).
 
-use super::core::Core;
+use super::{Kind, Member};
 use crate::consumer::event::ConsumerEvent;
 use crate::consumer::health::{Health, differences};
+use crate::consumer::held::HeldQueue;
+use crate::consumer::queue_state::QueueState;
 use crate::consumer::rebalance::Rebalancer;
 use crate::instance::scheduled::{Job, ScheduledExecutor};
 use crate::message::topic;
 use crate::protocol::body::ConsumerConnection;
+use crate::sync::{Mutex, Rank};
 use crossbeam::channel::bounded;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,17 +32,19 @@ const MOST_ASKED: usize = 32;
 pub(super) struct GroupWatch {
     job: Arc<Job>,
     is_due: Arc<AtomicBool>,
+    /// Client ids that had more than one connection when the group was last looked at.
+    twins: Mutex<BTreeMap<String, Vec<String>>>,
 }
 
 impl GroupWatch {
-    pub(super) fn new(executor: &Arc<ScheduledExecutor>, core: Weak<Core>) -> Self {
+    pub(super) fn new(executor: &Arc<ScheduledExecutor>, kind: Weak<dyn Kind>) -> Self {
         let is_due = Arc::new(AtomicBool::new(false));
         let begun = is_due.clone();
         let job = Job::new(executor, move || {
             begun.store(false, Ordering::SeqCst);
-            core.upgrade().map_or(PERIOD, |core| core.check_group())
+            kind.upgrade().map_or(PERIOD, |kind| kind.member().check_group())
         });
-        Self { job, is_due }
+        Self { job, is_due, twins: Mutex::new(Rank::Leaf, BTreeMap::new()) }
     }
 
     fn soon(&self) {
@@ -54,9 +59,9 @@ impl GroupWatch {
     }
 }
 
-impl Core {
+impl Member {
     /// Notes a problem and tells it if it is new.
-    pub(super) fn problem(&self, event: ConsumerEvent) {
+    pub(crate) fn problem(&self, event: ConsumerEvent) {
         if self.problems.begin(&event) {
             self.tell(&event);
         }
@@ -72,7 +77,8 @@ impl Core {
         }
     }
 
-    pub(super) fn check_group_soon(&self) {
+    /// Looks at the group when its change has settled.
+    pub(crate) fn check_group_soon(&self) {
         self.watch.soon();
     }
 
@@ -102,10 +108,10 @@ impl Core {
     /// Asks a broker who is connected for the group and what it takes the group's subscription to be. Returns when to
     /// ask again.
     fn check_group(&self) -> Duration {
-        if self.is_stopping() {
+        if self.is_stopping() || !self.kind().is_some_and(|kind| kind.shares_queues()) {
             return PERIOD;
         }
-        let timeout = self.config.client.request_timeout;
+        let timeout = self.request_timeout();
         let topics = self.subscriptions.topics();
         let Some(broker) = topics.iter().find_map(|topic| self.instance.brokers_of(topic).into_iter().next()) else {
             return PERIOD;
@@ -119,7 +125,7 @@ impl Core {
         };
         // In broadcasting equal ids share nothing but their name: brokers tell members by connection.
         let twins = if self.is_broadcasting() { BTreeMap::new() } else { twins(&connections) };
-        let suspects = self.twins.lock().clone();
+        let suspects = self.watch.twins.lock().clone();
         let sure = twins.iter().filter(|(id, _)| suspects.contains_key(*id));
         let sure = sure
             .map(|(client_id, addresses)| ConsumerEvent::DuplicateClientId {
@@ -129,7 +135,7 @@ impl Core {
             .collect();
         self.problems_of("duplicate_client_id", sure);
         let is_suspicious = !twins.is_empty();
-        *self.twins.lock() = twins;
+        *self.watch.twins.lock() = twins;
         let own = self.subscriptions.all();
         let differ = differences(&own, connections.subscription_table.values());
         // The group's table is that of the last heartbeat, so it differs and agrees by turns. Members are asked only when
@@ -171,7 +177,7 @@ impl Core {
         let (done, answers) = bounded(MOST_ASKED);
         for other in others {
             let (done, id) = (done.clone(), other.client_id.clone());
-            let timeout = self.config.client.request_timeout;
+            let timeout = self.request_timeout();
             self.instance.api().running_info(broker, &self.group, &other.client_id, timeout, move |info| {
                 let _ = done.send((id, info));
             });
@@ -195,11 +201,12 @@ impl Core {
         conflicts
     }
 
-    pub(super) fn health(&self) -> Health {
+    /// How it is; `state` tells it of a queue.
+    pub(crate) fn health(&self, state: impl Fn(&HeldQueue) -> QueueState) -> Health {
         Health {
             is_running: !self.is_stopping(),
             problems: self.problems.all(),
-            queues: self.held.all().iter().map(|held| held.state()).collect(),
+            queues: self.held.all().iter().map(|held| state(held)).collect(),
         }
     }
 }

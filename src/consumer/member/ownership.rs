@@ -1,7 +1,7 @@
 //! Queues come and go: taking over, losing politely, and the check that none stands still unnoticed.
 
-use super::core::Core;
-use crate::consumer::event::RebalanceEvent;
+use super::{Kind, Member, STORE_TIME};
+use crate::consumer::event::{RebalanceEvent, RebalanceListener};
 use crate::consumer::held::{Exchange, HeldQueue, QueuePhase};
 use crate::consumer::pull::flow_control::back_off;
 use crate::consumer::rebalance::diff::Diff;
@@ -19,10 +19,8 @@ const LOCATE_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_LOCATE_PAUSE: Duration = Duration::from_secs(5);
 /// Beyond what a question takes, and the pause between two.
 const LONGEST_SILENCE: Duration = Duration::from_secs(30);
-/// Storing the offsets of queues that are given up; the next owner waits less.
-const STORE_TIME: Duration = Duration::from_secs(3);
 
-impl GroupView for Core {
+impl GroupView for Member {
     fn readable(&self, topic: &str) -> Option<Arc<[MessageQueue]>> {
         self.instance.known_route(topic).map(|route| route.readable.clone())
     }
@@ -35,7 +33,7 @@ impl GroupView for Core {
         if self.is_broadcasting() {
             return Ok(list_of_one(self.instance.client_id()));
         }
-        self.instance.api().consumer_list(broker, &self.group, self.config.client.request_timeout)
+        self.instance.api().consumer_list(broker, &self.group, self.request_timeout())
     }
 
     fn not_listed(&self) {
@@ -43,7 +41,7 @@ impl GroupView for Core {
     }
 }
 
-impl QueueOwner for Core {
+impl QueueOwner for Member {
     fn held(&self, topic: &str) -> Vec<MessageQueue> {
         self.held.owned_of(topic)
     }
@@ -53,48 +51,39 @@ impl QueueOwner for Core {
     }
 
     fn apply(&self, changes: Diff, alone: bool) {
-        // First nothing new is handed out of what goes; while that drains, what comes is on its way.
-        let Exchange { going, coming } = self.held.exchange(&changes.drop, &changes.add);
-        if !coming.is_empty() {
-            let queues = coming.iter().map(|held| held.queue.clone()).collect();
-            self.notify(|listener, event| listener.assigned(event), queues);
-            if self.held.needs_locks() {
-                // A grant tells that the previous owner is done; then its offset is stored too.
-                self.look_for_locks();
-            } else {
-                let delay = if alone { Duration::ZERO } else { self.config.takeover_delay };
-                for held in coming {
-                    self.locate_after(held, delay, 0);
-                }
-            }
-        }
-        self.give_up(&going);
+        let delay = if alone { Duration::ZERO } else { self.config.takeover_delay };
+        let exchange = self.held.exchange(&changes.drop, &changes.add);
+        self.follow(exchange, delay, self.config.revoke_grace);
     }
 }
 
-impl Core {
-    /// Loses queues politely: running listeners get their time, the offset is stored, then the ownership ends.
-    fn give_up(&self, going: &[Arc<HeldQueue>]) {
+impl Member {
+    /// What an exchange brings with it: nothing new is handed out of what goes; while that drains, what comes is on its way.
+    pub(crate) fn follow(&self, exchange: Exchange, delay: Duration, grace: Duration) {
+        let Some(kind) = self.kind() else { return };
+        let Exchange { going, coming } = exchange;
+        if !coming.is_empty() {
+            let queues = coming.iter().map(|held| held.queue.clone()).collect();
+            self.notify(|listener, event| listener.assigned(event), queues);
+            kind.take_over(coming, delay);
+        }
+        self.give_up(&*kind, &going, grace);
+    }
+
+    /// Loses queues politely: what is handed out gets its time, the offset is stored, then the ownership ends.
+    fn give_up(&self, kind: &dyn Kind, going: &[Arc<HeldQueue>], grace: Duration) {
         if going.is_empty() {
             return;
         }
-        let deadline = Deadline::after(self.config.revoke_grace);
+        let deadline = Deadline::after(grace);
         let (mut revoked, mut lost): (Vec<_>, Vec<_>) =
             going.iter().cloned().partition(|held| held.wait_drained(deadline));
-        self.service.settle_finished();
-        let stored = {
-            let _one_at_a_time = self.storing.lock();
-            let stored = self.store_offsets(going, Deadline::after(STORE_TIME));
-            // Before anybody else may store: an offset of an ownership that is over could overtake the next owner's.
-            for held in going {
-                self.held.remove(held);
-            }
-            stored
-        };
+        kind.settle(going);
+        let stored = self.store_and_remove(going, Deadline::after(STORE_TIME));
         for held in going {
-            self.abandon(held);
+            kind.forget(held);
         }
-        self.give_back_locks(going, None);
+        kind.gave_up(going, None);
         revoked.retain(|held| {
             let failed = stored.failed.iter().any(|failed| Arc::ptr_eq(failed, held));
             if failed {
@@ -120,11 +109,7 @@ impl Core {
         }
     }
 
-    fn notify(
-        &self,
-        tell: impl Fn(&dyn crate::consumer::event::RebalanceListener, &RebalanceEvent),
-        queues: Vec<MessageQueue>,
-    ) {
+    fn notify(&self, tell: impl Fn(&dyn RebalanceListener, &RebalanceEvent), queues: Vec<MessageQueue>) {
         if let Some(listener) = &self.config.rebalance_listener {
             let event = RebalanceEvent::new(queues, self.held.owned());
             if let Err(panic) = contain(|| tell(&**listener, &event)) {
@@ -133,27 +118,29 @@ impl Core {
         }
     }
 
-    pub(super) fn locate_now(&self, held: &Arc<HeldQueue>) {
-        self.locate_after(held.clone(), Duration::ZERO, 0);
+    /// Asks where to start, some time from now; nothing waits for it.
+    pub(crate) fn locate_after(&self, held: Arc<HeldQueue>, delay: Duration) {
+        self.ask_for_start(held, delay, 0);
     }
 
-    /// Asks where to start, some time from now; nothing waits for it.
-    fn locate_after(&self, held: Arc<HeldQueue>, delay: Duration, failures: u32) {
-        let core = self.me.clone();
+    fn ask_for_start(&self, held: Arc<HeldQueue>, delay: Duration, failures: u32) {
+        let kind = self.kind.clone();
         let ask = move || {
-            let Some(core) = core.upgrade() else { return };
+            let Some(asking) = kind.upgrade() else { return };
+            let member = asking.member();
             let is_first = held.advance(QueuePhase::Wanted, QueuePhase::Locating);
-            if core.is_stopping() || !(is_first || held.phase() == QueuePhase::Locating) {
+            if member.is_stopping() || !(is_first || held.phase() == QueuePhase::Locating) {
                 return;
             }
-            let (done, asked) = (core.me.clone(), held.clone());
-            let timeout = core.config.client.request_timeout;
             held.with_progress(|progress| progress.last_asked = Some(Instant::now()));
-            locate(&core.instance, &core.store, &held.queue, core.config.consume_from, timeout, move |start| {
-                let Some(core) = done.upgrade() else { return };
-                if let Err(panic) = contain(|| core.located(&asked, start, failures)) {
-                    log::error!("beginning {} panicked; its start is asked for again: {panic}", asked.queue);
-                    core.locate_after(asked, LONGEST_LOCATE_PAUSE, failures.saturating_add(1));
+            let queue = held.queue.clone();
+            let (consume_from, timeout) = (member.config.consume_from, member.request_timeout());
+            locate(&member.instance, &member.store, &queue, consume_from, timeout, move |start| {
+                let Some(asking) = kind.upgrade() else { return };
+                let member = asking.member();
+                if let Err(panic) = contain(|| member.located(&held, start, failures)) {
+                    log::error!("beginning {} panicked; its start is asked for again: {panic}", held.queue);
+                    member.ask_for_start(held, LONGEST_LOCATE_PAUSE, failures.saturating_add(1));
                 }
             });
         };
@@ -185,7 +172,7 @@ impl Core {
                 );
                 held.with_progress(|progress| progress.standing = Some(format!("no start offset: {error}")));
                 let pause = back_off(failures + 1, LOCATE_PAUSE, LONGEST_LOCATE_PAUSE);
-                self.locate_after(held.clone(), pause, failures + 1);
+                self.ask_for_start(held.clone(), pause, failures + 1);
             }
         }
     }
@@ -194,24 +181,25 @@ impl Core {
     /// for longer than any of them can last lost its ticket to a defect: it gets a new ownership, and the log says so.
     /// The same for one whose start is not asked for any more.
     pub(super) fn check_queues(&self) {
+        let Some(kind) = self.kind() else { return };
         let longest = self.config.pull_suspend * 2 + Duration::from_secs(60);
-        let longest_question = self.config.client.request_timeout * 2 + LONGEST_SILENCE;
+        let longest_question = self.request_timeout() * 2 + LONGEST_SILENCE;
         let now = Instant::now();
         for held in self.held.all() {
             let asked = held.with_progress(|progress| progress.last_asked).unwrap_or(held.since());
             if held.phase() == QueuePhase::Locating && now.duration_since(asked) > longest_question {
                 log::error!("{} of group '{}' waits for a start that nobody asks for", held.queue, self.group);
-                self.locate_after(held, Duration::ZERO, 0);
+                self.locate_after(held, Duration::ZERO);
                 continue;
             }
-            let Some(process) = held.process().filter(|_| held.is_pulling()) else { continue };
             let last = held.with_progress(|progress| progress.last_pull).unwrap_or(held.since());
-            if process.cached().is_parked || now.duration_since(last) <= longest {
+            if !held.is_pulling() || kind.is_resting(&held) || now.duration_since(last) <= longest {
                 continue;
             }
             log::error!("{} of group '{}' had no pull for {longest:?}; it is started again", held.queue, self.group);
-            let at = process.commit_offset();
-            self.restart_at(&held, at);
+            if let Some(at) = kind.unfinished_from(&held) {
+                kind.restart_at(&held, at);
+            }
         }
     }
 }
