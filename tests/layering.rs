@@ -59,7 +59,17 @@ const CONSUMER_ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "lite_pull",
-        &["selector", "message_model", "process_queue", "held", "queue_state", "health", "rebalance", "report", "member"],
+        &[
+            "selector",
+            "message_model",
+            "process_queue",
+            "held",
+            "queue_state",
+            "health",
+            "rebalance",
+            "report",
+            "member",
+        ],
     ),
     (
         "push",

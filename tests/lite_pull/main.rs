@@ -2,6 +2,7 @@
 
 mod committing;
 mod polling;
+mod problems;
 mod recovery;
 mod seeking;
 mod sharing;

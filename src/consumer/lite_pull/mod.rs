@@ -224,8 +224,8 @@ impl LitePullConsumer {
         self.core.member.held.all().iter().map(|held| self.core.queue_state(held)).collect()
     }
 
-    /// How the consumer is: the problems known, and the queues that stand still. Makes no request. Queues that are paused,
-    /// or full of messages that nobody polls, do not stand still by a defect; each knows its reason.
+    /// How the consumer is: the problems known, and the queues that stand still. Makes no request. A queue that is
+    /// paused, or full of messages that nobody polls, stands still too, for that reason.
     pub fn health(&self) -> Health {
         self.core.member.health(|held| self.core.queue_state(held))
     }

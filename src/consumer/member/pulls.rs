@@ -28,6 +28,8 @@ impl Member {
         if !kind.admit(&held) {
             return;
         }
+        // What it waited for is there; a failure lasts until an answer comes.
+        held.with_progress(|progress| progress.standing = progress.standing.take().filter(|_| progress.failures > 0));
         let Some(subscription) = self.subscription(held.queue.topic()) else {
             // Unsubscribed: the next round gives the queue up.
             return self.instance.submit_pull_later(held.ticket(), self.config.pull_error_delay);
