@@ -117,12 +117,15 @@ struct State {
     /// Workers inside, all of one ownership.
     inside: usize,
     inside_of: u64,
-    waiting: Option<Box<dyn FnOnce() + Send>>,
+    /// The latest ownership that waits, and what wakes it.
+    waiting: Option<(u64, Box<dyn FnOnce() + Send>)>,
     lock: Lock,
     /// The request that counts; answers to earlier ones are of a former ownership.
     asked: u64,
     /// When the last granted request was sent.
     granted: Option<Instant>,
+    /// A grant of a question asked before is no proof.
+    doubted: Option<Instant>,
     next_ask: Instant,
     refusals: u32,
     /// Times that it could not be given back because a listener ran.
@@ -151,6 +154,7 @@ impl Seat {
             lock: Lock::Free,
             asked: 0,
             granted: None,
+            doubted: None,
             next_ask: now,
             refusals: 0,
             put_off: 0,
@@ -213,7 +217,10 @@ impl Seat {
     pub(crate) fn enter(&self, epoch: u64, wake: impl FnOnce() -> Box<dyn FnOnce() + Send>) -> bool {
         let mut state = self.state.lock();
         if state.inside > 0 && state.inside_of != epoch {
-            state.waiting = Some(wake());
+            // A worker that comes late, of an ownership that is over by now, must not take the place of the one that follows.
+            if state.waiting.as_ref().is_none_or(|(other, _)| *other <= epoch) {
+                state.waiting = Some((epoch, wake()));
+            }
             return false;
         }
         state.inside += 1;
@@ -229,7 +236,7 @@ impl Seat {
         }
         let gives_back = std::mem::take(&mut state.gives_back_when_left) && state.owner == 0;
         let gives_back = gives_back && state.begin_to_give_back() == GiveBack::Now;
-        Left { waiting: state.waiting.take(), gives_back }
+        Left { waiting: state.waiting.take().map(|(_, wake)| wake), gives_back }
     }
 
     /// Whether the broker is to be asked now; the number goes with the answer. Otherwise when it is next.
@@ -271,10 +278,15 @@ impl Seat {
         let was_held = state.lock == Lock::Renewing;
         match answer {
             LockAnswer::Granted => {
-                let before = state.granted.replace(sent);
+                let is_doubtful = state.doubted.is_some_and(|doubted| sent < doubted);
+                let before = if is_doubtful { state.granted } else { state.granted.replace(sent) };
                 state.lock = Lock::Held;
                 state.refusals = 0;
-                state.next_ask = sent + times.interval;
+                state.next_ask = if is_doubtful { now } else { sent + times.interval };
+                if is_doubtful {
+                    // The broker may have forgotten it since.
+                    return LockNews::Nothing;
+                }
                 if state.owner == 0 {
                     // A listener of an ownership that is over still runs; whoever leaves last gives the lock back.
                     return LockNews::Nothing;
@@ -305,6 +317,7 @@ impl Seat {
         if self.times.is_some() {
             let mut state = self.state.lock();
             state.next_ask = now;
+            state.doubted = Some(now);
             self.set_valid(None);
         }
     }

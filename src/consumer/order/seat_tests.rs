@@ -191,3 +191,34 @@ fn without_locks_a_queue_is_always_valid() {
     assert_eq!(seat.ask(1, Instant::now()), Err(None));
     assert!(seat.view(Instant::now()).is_none());
 }
+
+#[test]
+fn an_ownership_that_is_over_does_not_take_the_place_of_the_one_that_waits() {
+    let (seat, _) = held();
+    let (sender, woken) = std::sync::mpsc::channel();
+    let wake = |epoch: u64| -> Box<dyn FnOnce() + Send> {
+        let sender = sender.clone();
+        Box::new(move || sender.send(epoch).unwrap())
+    };
+    assert!(seat.enter(1, || wake(1)));
+    seat.pass_on(2);
+    seat.pass_on(3);
+    assert!(!seat.enter(3, || wake(3)));
+    assert!(!seat.enter(2, || wake(2)), "its worker took the token before it ended, and comes late");
+    seat.leave().waiting.unwrap()();
+    assert_eq!(woken.try_recv(), Ok(3));
+}
+
+#[test]
+fn a_grant_given_before_the_broker_was_doubted_proves_nothing() {
+    let (seat, start) = held();
+    let asked = seat.ask(1, start + secs(20)).unwrap();
+    seat.doubt(start + secs(21));
+    // The broker granted it and restarted; the answer was on its way.
+    let now = start + secs(22);
+    assert_eq!(seat.answer(asked, LockAnswer::Granted, start + secs(20), now), LockNews::Nothing);
+    assert!(!seat.is_valid(now));
+    let asked = seat.ask(1, now).unwrap();
+    assert_eq!(seat.answer(asked, LockAnswer::Granted, now, now), LockNews::Granted);
+    assert!(seat.is_valid(now));
+}

@@ -145,7 +145,8 @@ impl Core {
 
     /// Another member has the queue, or had it: what is cached may be handled already, and the offset is another one.
     fn lock_lost(&self, held: &Arc<HeldQueue>) {
-        let reached = held.commit_offset();
+        // One that has not begun passes on what it was to begin from.
+        let reached = held.commit_offset().or_else(|| held.with_progress(|progress| progress.reached));
         let Some(next) = self.member.held.renew(held) else {
             // It is being given up; its offset must not overwrite that of the member that has it now.
             if held.phase() == QueuePhase::Draining {
