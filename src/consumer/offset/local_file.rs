@@ -30,6 +30,8 @@ pub(crate) struct LocalFile {
 struct State {
     /// Locked as long as it is open; the operating system gives the lock back when the process ends, however it ends.
     lock: Option<File>,
+    /// The file is the next user's: nothing is written any more.
+    is_closed: bool,
     offsets: Offsets,
     /// What the file does not hold yet.
     is_unwritten: bool,
@@ -66,7 +68,7 @@ impl LocalFile {
         };
         let mut damage = None;
         let offsets = load(&path, &mut damage);
-        let state = State { lock, offsets, is_unwritten: false, failure };
+        let state = State { lock, is_closed: false, offsets, is_unwritten: false, failure };
         Ok(Self { path, state: Mutex::new(Rank::Offsets, state), damage })
     }
 
@@ -86,7 +88,9 @@ impl LocalFile {
 
     /// Leaves the file to the next user.
     pub(crate) fn close(&self) {
-        self.state.lock().lock = None;
+        let mut state = self.state.lock();
+        state.is_closed = true;
+        state.lock = None;
     }
 
     /// Why it cannot be written now.
@@ -129,7 +133,7 @@ impl LocalFile {
 
     /// Brings the file up to date; `false` when that failed.
     fn write(&self, state: &mut State) -> bool {
-        if state.is_unwritten {
+        if state.is_unwritten && !state.is_closed {
             match replace(&self.path, &LocalOffsets { offset_table: state.offsets.clone() }.encode()) {
                 Ok(()) => {
                     state.is_unwritten = false;
