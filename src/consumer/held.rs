@@ -64,12 +64,13 @@ pub struct HeldQueue {
     phase: AtomicU8,
     /// Workers that may be inside a listener with messages of this ownership.
     running: AtomicUsize,
-    /// Behind the highest offset that was handed to a listener.
+    /// Behind the highest offset that was handed to a listener; its complement once nothing new is handed out. One word,
+    /// so that no worker raises it behind a drain that has looked at it.
     handed_to: AtomicI64,
     /// Nothing is pulled and nothing new is handed out. Changed under the table's lock.
     suspended: AtomicBool,
     limits: Mutex<Limits>,
-    /// Counts the times that the last worker left, for whoever waits for a drain.
+    /// Counts the times that a drain may have come to its end, for whoever waits for it.
     idle: Mutex<u64>,
     idle_changed: Condvar,
     process: std::sync::OnceLock<ProcessQueue>,
@@ -124,7 +125,7 @@ impl HeldQueue {
             since: Instant::now(),
             phase: AtomicU8::new(QueuePhase::Wanted as u8),
             running: AtomicUsize::new(0),
-            handed_to: AtomicI64::new(i64::MIN),
+            handed_to: AtomicI64::new(0),
             suspended: AtomicBool::new(is_suspended),
             limits: Mutex::new(Rank::Leaf, limits),
             idle: Mutex::new(Rank::Thread, 0),
@@ -256,7 +257,15 @@ impl HeldQueue {
     }
 
     pub(crate) fn leave(&self) {
-        if self.running.fetch_sub(1, Ordering::SeqCst) == 1 && !self.is_pulling() {
+        if self.running.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.look_drained();
+        }
+    }
+
+    /// Something that a drain waits for may be done; also called when messages are finished by others than a worker that
+    /// has entered.
+    pub(crate) fn look_drained(&self) {
+        if !self.is_pulling() {
             *self.idle.lock() += 1;
             self.idle_changed.notify_all();
         }
@@ -266,30 +275,41 @@ impl HeldQueue {
     /// [`leave`](Self::leave).
     ///
     /// While it drains, only those below what was handed out before: they would otherwise keep the offset behind
-    /// messages that are finished, which the next owner would then see again. A worker that read `Pulling` just before
-    /// the drain began raises `handed_to` late, but has entered, and the drain waits for it.
+    /// messages that are finished, which the next owner would then see again. What is refused is not asked for again, so
+    /// nothing above it may be handed out later: the drain would wait for the refused in vain.
     pub(crate) fn may_hand_out(&self, first: i64, last: i64) -> bool {
-        match self.phase() {
-            QueuePhase::Pulling => {
-                self.handed_to.fetch_max(last.saturating_add(1), Ordering::SeqCst);
-                true
-            }
-            QueuePhase::Draining => first < self.handed_to.load(Ordering::SeqCst),
-            _ => false,
+        if !matches!(self.phase(), QueuePhase::Pulling | QueuePhase::Draining) {
+            return false;
         }
+        let to = last.saturating_add(1);
+        let mut known = self.handed_to.load(Ordering::SeqCst);
+        while (0..to).contains(&known) {
+            match self.handed_to.compare_exchange_weak(known, to, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return true,
+                Err(now) => known = now,
+            }
+        }
+        known >= 0 || first < !known
+    }
+
+    fn handed_to(&self) -> i64 {
+        let known = self.handed_to.load(Ordering::SeqCst);
+        if known < 0 { !known } else { known }
     }
 
     /// Nothing new is handed out from now on. `false` when it was so already.
     pub(crate) fn stop_handing_out(&self) -> bool {
-        [QueuePhase::Pulling, QueuePhase::Wanted, QueuePhase::Locating]
+        let is_first = [QueuePhase::Pulling, QueuePhase::Wanted, QueuePhase::Locating]
             .into_iter()
-            .any(|from| self.advance(from, QueuePhase::Draining))
+            .any(|from| self.advance(from, QueuePhase::Draining));
+        let seal = |known: i64| (known >= 0).then_some(!known);
+        let _ = self.handed_to.fetch_update(Ordering::SeqCst, Ordering::SeqCst, seal);
+        is_first
     }
 
     /// Messages that were handed out and are not finished.
     pub(crate) fn running_messages(&self) -> usize {
-        let handed_to = self.handed_to.load(Ordering::SeqCst);
-        self.process().map_or(0, |process| process.unfinished_below(handed_to))
+        self.process().map_or(0, |process| process.unfinished_below(self.handed_to()))
     }
 
     /// A suspended queue hands out nothing, so gaps stay as they are: what is finished behind them comes again.
@@ -300,7 +320,7 @@ impl HeldQueue {
         if self.is_suspended() {
             return true;
         }
-        let handed_to = self.handed_to.load(Ordering::SeqCst);
+        let handed_to = self.handed_to();
         match &self.order {
             // What a listener suspended, or did not commit, is not waited for: it is the next owner's.
             Some(order) => !order.lanes.lock().is_ready_below(handed_to),
@@ -312,7 +332,7 @@ impl HeldQueue {
     pub(crate) fn wait_drained(&self, deadline: Deadline) -> bool {
         loop {
             // The process queue's lock ranks below this one, so it is asked with this one free; the count tells
-            // whether somebody left in between.
+            // whether anything happened in between.
             let seen = *self.idle.lock();
             if self.is_drained() {
                 return true;
@@ -640,6 +660,41 @@ mod tests {
             assert!(waiter.join().unwrap());
         });
         assert_eq!(held.commit_offset(), Some(9));
+    }
+
+    #[test]
+    fn what_a_drain_refuses_is_below_nothing_that_is_handed_out() {
+        for _ in 0..2000 {
+            let held = pulling();
+            assert!(held.enter() && held.enter());
+            let start = std::sync::Barrier::new(3);
+            let together = |work: &dyn Fn() -> bool| {
+                start.wait();
+                work()
+            };
+            std::thread::scope(|scope| {
+                let low = scope.spawn(|| together(&|| held.may_hand_out(7, 7)));
+                let high = scope.spawn(|| together(&|| held.may_hand_out(9, 9)));
+                together(&|| held.stop_handing_out());
+                let (low, high) = (low.join().unwrap(), high.join().unwrap());
+                assert!(low || !high, "9 is handed out, and 7 below it never will be");
+            });
+        }
+    }
+
+    #[test]
+    fn a_drain_ends_when_others_finish_what_a_worker_left_behind() {
+        let held = pulling();
+        assert!(held.enter() && held.may_hand_out(7, 7));
+        held.stop_handing_out();
+        held.leave();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| held.wait_drained(Deadline::after(Duration::from_secs(60))));
+            assert!(!held.wait_drained(Deadline::after(Duration::from_millis(20))), "7 is timed out, not settled");
+            held.process().unwrap().finish(&[7], &LIMITS);
+            held.look_drained();
+            assert!(waiter.join().unwrap());
+        });
     }
 
     #[test]

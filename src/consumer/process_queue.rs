@@ -21,6 +21,8 @@ struct Contents {
     pulled_to: i64,
     /// The pull ticket stands still here until there is room; whoever makes room gets to submit it.
     parked: bool,
+    /// The ownership is over: nothing is taken in any more.
+    is_over: bool,
 }
 
 struct Entry {
@@ -104,14 +106,26 @@ pub(crate) struct Finished {
 
 impl ProcessQueue {
     pub(crate) fn new(start: i64) -> Self {
-        let contents = Contents { entries: VecDeque::new(), unfinished: 0, bytes: 0, pulled_to: start, parked: false };
+        let contents = Contents {
+            entries: VecDeque::new(),
+            unfinished: 0,
+            bytes: 0,
+            pulled_to: start,
+            parked: false,
+            is_over: false,
+        };
         Self { contents: Mutex::new(Rank::ProcessQueue, contents) }
     }
 
     /// Enters messages, as (offset, size), before they are handed to anybody. Those at or below what is known already
-    /// are refused: the result tells for each whether it was taken. `pulled_to` is where the next pull begins.
+    /// are refused, and all once the ownership is over: the result tells for each whether it was taken. `pulled_to` is
+    /// where the next pull begins.
     pub(crate) fn put(&self, messages: impl Iterator<Item = (i64, usize)>, pulled_to: i64) -> Vec<bool> {
         let mut contents = self.contents.lock();
+        if contents.is_over {
+            // Nobody would finish them, nor give back what they count for.
+            return messages.map(|_| false).collect();
+        }
         let mut known_to = contents.pulled_to;
         let taken = messages
             .map(|(offset, size)| {
@@ -200,6 +214,7 @@ impl ProcessQueue {
         if let Some(first) = contents.entries.front() {
             contents.pulled_to = first.offset;
         }
+        contents.is_over = true;
         contents.entries.clear();
         contents.unfinished = 0;
         contents.parked = false;
@@ -333,6 +348,8 @@ mod tests {
         assert_eq!(queue.abandon(), 30);
         assert_eq!(queue.finish(&[1, 3], &WIDE).bytes, 0);
         assert_eq!(queue.commit_offset(), 1);
+        assert_eq!(queue.put([(5, 10), (6, 10)].into_iter(), 7), [false, false], "an answer that came late");
+        assert_eq!((queue.commit_offset(), queue.cached()), (1, Cached::default()));
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod broadcast;
 mod concurrent;
 mod delivery;
 mod direct;
+mod endings;
 mod failover;
 mod filters;
 mod hooks;

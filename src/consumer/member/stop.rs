@@ -10,6 +10,7 @@ use crate::sync::{Mutex, Rank};
 use crate::time::Deadline;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::ThreadId;
 use std::time::Duration;
 
 /// Time for storing offsets and for leaving, also when listeners used up the deadline: both save duplicates.
@@ -21,30 +22,42 @@ pub(crate) struct Stop {
     consumer: Arc<dyn Kind>,
     /// Held while a stop runs, so that a second caller waits for the first one's report.
     report: Mutex<Option<ShutdownReport>>,
+    /// The thread that stops: an event listener that it calls may ask for the stop again.
+    runs_on: Mutex<Option<ThreadId>>,
 }
 
 impl Stop {
     pub(crate) fn new(consumer: Arc<dyn Kind>) -> Self {
-        Self { consumer, report: Mutex::new(Rank::Round, None) }
+        Self { consumer, report: Mutex::new(Rank::Round, None), runs_on: Mutex::new(Rank::Leaf, None) }
     }
 
     /// Stops once and returns that report each time. On a thread of this crate, which the stop may wait for, it only
     /// begins.
     pub(crate) fn shutdown(self: &Arc<Self>, timeout: Duration) -> ShutdownReport {
         let deadline = Deadline::after(timeout);
-        if !crate::thread::is_service_thread() {
+        let is_again = *self.runs_on.lock() == Some(std::thread::current().id());
+        if !is_again && !crate::thread::is_service_thread() {
             return self.run(deadline);
         }
-        let stop = self.clone();
-        if let Err(error) = crate::thread::spawn_named("rmq-stop", move || drop(stop.run(deadline))) {
-            log::error!("the stop of group '{}' could not begin: {error}", self.consumer.member().group);
+        if !is_again {
+            let stop = self.clone();
+            if let Err(error) = crate::thread::spawn_named("rmq-stop", move || drop(stop.run(deadline))) {
+                log::error!("the stop of group '{}' could not begin: {error}", self.consumer.member().group);
+            }
         }
         ShutdownReport { consumed: self.consumer.consumed(), unfinished: 1, ..Default::default() }
     }
 
     fn run(&self, deadline: Deadline) -> ShutdownReport {
         let mut report = self.report.lock();
-        report.get_or_insert_with(|| self.stop(deadline)).clone()
+        report
+            .get_or_insert_with(|| {
+                *self.runs_on.lock() = Some(std::thread::current().id());
+                let report = self.stop(deadline);
+                *self.runs_on.lock() = None;
+                report
+            })
+            .clone()
     }
 
     fn stop(&self, deadline: Deadline) -> ShutdownReport {

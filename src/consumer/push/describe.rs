@@ -15,10 +15,10 @@ impl Core {
     pub(super) fn stats(&self) -> ConsumerStats {
         let mut stats = self.observer.stats.snapshot();
         stats.consume_threads = self.service.threads();
+        stats.cached_bytes = self.service.cached_bytes();
         for held in self.member.held.all() {
             let cached = held.process().map(|process| process.cached()).unwrap_or_default();
             stats.cached_messages += cached.messages;
-            stats.cached_bytes += cached.bytes;
         }
         stats
     }

@@ -12,7 +12,7 @@ use crate::message::MessageExt;
 use crate::protocol::body::ConsumeMessageDirectlyResult;
 use crate::time::Deadline;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Finished messages are settled at least this often, so that the offset follows slow listeners too.
@@ -27,6 +27,8 @@ pub(crate) trait ConsumeService: Send + Sync {
     fn go_on(&self, held: &Arc<HeldQueue>);
     /// Whether the consumer as a whole has room; a queue that caches nothing is always pulled, so that none starves.
     fn has_room(&self) -> bool;
+    /// What is cached counts for so many bytes.
+    fn cached_bytes(&self) -> u64;
     /// An ownership ended: what it cached and nobody will finish, `bytes` of it, no longer counts.
     fn forget(&self, held: &HeldQueue, bytes: u64);
     /// Whether the listener is called in order.
@@ -55,26 +57,35 @@ pub(crate) trait ConsumeService: Send + Sync {
 
 /// Bytes cached by the whole consumer.
 pub(crate) struct Budget {
-    used: AtomicU64,
+    /// Below 0 for a moment when an ownership ends between taking messages in and counting them here.
+    used: AtomicI64,
     limit: u64,
 }
 
 impl Budget {
     pub(crate) fn new(limit: u64) -> Self {
-        Self { used: AtomicU64::new(0), limit }
+        Self { used: AtomicI64::new(0), limit }
     }
 
     pub(crate) fn take(&self, messages: &[MessageExt]) {
-        self.used.fetch_add(messages.iter().map(size_of).sum(), Ordering::Relaxed);
+        self.used.fetch_add(signed(messages.iter().map(size_of).sum()), Ordering::Relaxed);
     }
 
     pub(crate) fn give_back(&self, bytes: u64) {
-        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| Some(used.saturating_sub(bytes)));
+        self.used.fetch_sub(signed(bytes), Ordering::Relaxed);
     }
 
     pub(crate) fn has_room(&self) -> bool {
-        self.used.load(Ordering::Relaxed) <= self.limit
+        self.used() <= self.limit
     }
+
+    pub(crate) fn used(&self) -> u64 {
+        u64::try_from(self.used.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 /// What a message counts for in flow control.
@@ -106,6 +117,8 @@ impl Ledger {
             if finished.unparked {
                 self.instance.submit_pull(held.ticket());
             }
+            // Whoever settles need not be a worker that a drain waits for.
+            held.look_drained();
         }
         settling.offsets.clear();
         held.with_progress(|progress| progress.last_progress = Some(Instant::now()));
@@ -171,5 +184,28 @@ impl Settling {
         let now = self.now();
         let last = *self.last.get_or_insert(now);
         self.offsets.len() >= SETTLE_AT || now.saturating_duration_since(last) >= SETTLE_EVERY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::consumer::held::HeldTable;
+    use crate::message::MessageQueue;
+
+    #[test]
+    fn whenever_an_ownership_ends_its_messages_count_for_nothing_afterwards() {
+        let (table, budget) = (HeldTable::new("g".into()), Budget::new(1000));
+        let held = table.acquire(&MessageQueue::new("t", "b", 0)).unwrap();
+        let held = table.restart(&held, 0).unwrap();
+        let count = |bytes: u64| budget.used.fetch_add(signed(bytes), Ordering::Relaxed);
+        // A reset comes between the two steps that take an answer in.
+        assert_eq!(held.take_in([(0, 100)].into_iter(), 1), [true]);
+        budget.give_back(held.process().unwrap().abandon());
+        count(100);
+        assert_eq!(budget.used(), 0);
+        // And before both.
+        assert_eq!(held.take_in([(1, 100)].into_iter(), 2), [false]);
+        assert_eq!((budget.used(), budget.has_room()), (0, true));
     }
 }

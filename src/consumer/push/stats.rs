@@ -27,7 +27,7 @@ pub struct ConsumerStats {
     pub consume_threads: usize,
     /// Messages that are pulled and not finished.
     pub cached_messages: usize,
-    /// The size of their bodies, in bytes.
+    /// The size of their bodies, in bytes, as `pull_threshold_size_total` counts them.
     pub cached_bytes: u64,
     /// Topic to its figures; topics of which nothing was pulled yet may be missing.
     pub topics: BTreeMap<String, TopicStats>,

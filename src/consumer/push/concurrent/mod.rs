@@ -124,6 +124,10 @@ impl ConsumeService for ConcurrentConsumeService {
         self.shared.ledger.budget.has_room()
     }
 
+    fn cached_bytes(&self) -> u64 {
+        self.shared.ledger.budget.used()
+    }
+
     fn go_on(&self, held: &Arc<HeldQueue>) {
         for batch in self.shared.take_aside(held) {
             let _ = self.shared.sender.send(batch);

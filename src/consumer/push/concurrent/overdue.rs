@@ -14,6 +14,7 @@ use crate::consumer::push::service::Settling;
 use crate::message::MessageExt;
 use crate::sync::{Mutex, Rank};
 use crate::thread::contain;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -30,12 +31,12 @@ pub(super) struct Overdue {
     /// A look is scheduled. None is while no worker is busy, so that an idle consumer is not woken.
     is_armed: AtomicBool,
     /// Messages whose time is up and that are stored nowhere yet.
-    left: Mutex<Vec<(Arc<HeldQueue>, MessageExt)>>,
+    left: Mutex<VecDeque<(Arc<HeldQueue>, MessageExt)>>,
 }
 
 impl Overdue {
     pub(super) fn new(timeout: Duration) -> Self {
-        Self { timeout, is_armed: AtomicBool::new(false), left: Mutex::new(Rank::Leaf, Vec::new()) }
+        Self { timeout, is_armed: AtomicBool::new(false), left: Mutex::new(Rank::Leaf, VecDeque::new()) }
     }
 
     /// A worker has taken a batch; its seat shows it already.
@@ -113,17 +114,18 @@ impl Shared {
         self.overdue.left.lock().extend(messages.iter().map(|message| (held.clone(), message.clone())));
     }
 
-    /// Stops at the first that fails: a broker that is away would otherwise cost a time-out for each.
+    /// Stops at the first that fails: a broker that is away would otherwise cost a time-out for each. The next look begins
+    /// with another, so that one that nobody takes holds up no queue but its own.
     fn send_back_overdue(&self) {
         loop {
-            let Some((held, message)) = self.overdue.left.lock().pop() else { return };
+            let Some((held, message)) = self.overdue.left.lock().pop_front() else { return };
             match self.send_back.settle(&held, &message, DELAY_LEVEL) {
                 Settled::Elsewhere => {
                     let mut settling = Settling::default();
                     settling.add(&message);
                     self.ledger.settle(&held, &mut settling);
                 }
-                Settled::Kept => return self.overdue.left.lock().push((held, message)),
+                Settled::Kept => return self.overdue.left.lock().push_back((held, message)),
                 Settled::Abandoned => {}
             }
         }

@@ -115,6 +115,10 @@ impl ConsumeService for OrderlyConsumeService {
         self.shared.ledger.budget.has_room()
     }
 
+    fn cached_bytes(&self) -> u64 {
+        self.shared.ledger.budget.used()
+    }
+
     fn forget(&self, held: &HeldQueue, bytes: u64) {
         if let Some(order) = held.order() {
             order.lanes.lock().close();
