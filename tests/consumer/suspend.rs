@@ -1,9 +1,10 @@
 //! Suspending and resuming, and the limits of what is cached.
 
 use crate::support::*;
+use rocketmq_sync::protocol::{RemotingCommand, RequestCode};
 use rocketmq_sync::thread::Latch;
 use rocketmq_sync::{
-    ConsumeConcurrentlyStatus, ConsumeOrderlyContext, ConsumeOrderlyStatus, EmbeddedCluster, ErrorKind, Message,
+    ConsumeConcurrentlyStatus, ConsumeOrderlyContext, ConsumeOrderlyStatus, EmbeddedCluster, ErrorKind, Fault, Message,
     MessageExt, MessageQueue, PushConsumer,
 };
 use std::time::Duration;
@@ -103,9 +104,16 @@ fn a_suspended_consumer_stops_at_once_and_leaves_what_is_cached_to_the_next() {
     let (listener, seen) = recording(accept);
     let consumer = builder(&cluster, "g", "orders").listener(listener).start().unwrap();
     wait_until("it is held", || held(&consumer, "orders").len() == 1);
+    let is_second = |request: &RemotingCommand| {
+        let field = |name| request.ext_fields.get(name);
+        (field("topic"), field("queueOffset")) == (Some("orders"), Some("1"))
+    };
+    let pull = Fault::delay(Duration::from_millis(1)).on([RequestCode::PULL_MESSAGE]).when(is_second);
+    let pulls = cluster.inject(pull);
     send(&cluster, "orders", 0..1);
     receive_until(&seen, "the first", |all| all.len() == 1);
-    // A pull is with the broker; what it brings is kept.
+    wait_until("the next pull is with the broker", || pulls.hits() > 0);
+    // What it brings is kept.
     consumer.suspend();
     send(&cluster, "orders", 1..6);
     wait_until("something is cached", || cached(&consumer, "orders")[0] > 0);
