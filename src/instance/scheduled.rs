@@ -58,6 +58,9 @@ struct State {
     stopped: bool,
     /// The timer entry that counts; entries of earlier arms find another number and do nothing.
     armed: u64,
+    /// When that entry is due, if somebody asked for it. A run that ends meanwhile may not put it off: what was asked for
+    /// during the run is not done by the run.
+    asked_for: Option<Deadline>,
 }
 
 impl Job {
@@ -75,11 +78,17 @@ impl Job {
 
     /// Runs it `delay` from now instead of when it was due.
     pub(crate) fn run_after(self: &Arc<Self>, delay: Duration) {
+        self.arm(delay, true);
+    }
+
+    fn arm(self: &Arc<Self>, delay: Duration, is_asked_for: bool) {
         let armed = {
             let mut state = self.state.lock();
-            if state.stopped {
+            let due = Deadline::after(delay);
+            if state.stopped || (!is_asked_for && state.asked_for.is_some_and(|asked_for| asked_for <= due)) {
                 return;
             }
+            state.asked_for = is_asked_for.then_some(due);
             state.armed += 1;
             state.armed
         };
@@ -87,11 +96,20 @@ impl Job {
         let job = Arc::downgrade(self);
         executor.hand_over_after(delay, move || {
             if let Some(job) = job.upgrade()
-                && job.state.lock().armed == armed
+                && job.is_due(armed)
             {
                 job.run_now();
             }
         });
+    }
+
+    fn is_due(&self, armed: u64) -> bool {
+        let mut state = self.state.lock();
+        let is_due = state.armed == armed;
+        if is_due {
+            state.asked_for = None;
+        }
+        is_due
     }
 
     /// Runs it on the pool at once, or once more after the run that is under way.
@@ -129,7 +147,58 @@ impl Job {
         if again {
             self.run_now();
         } else {
-            self.run_after(next);
+            self.arm(next, false);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crossbeam::channel::{Receiver, Sender, bounded, unbounded};
+
+    const LONG: Duration = Duration::from_secs(60);
+    const NEVER: Duration = Duration::from_secs(3_600);
+
+    /// A job that says when it begins and waits until it may end; it returns `next`.
+    fn job(executor: &Arc<ScheduledExecutor>, next: Duration) -> (Arc<Job>, Receiver<()>, Sender<()>) {
+        let (begin, begun) = unbounded();
+        let (end, ended) = bounded(0);
+        let job = Job::new(executor, move || {
+            begin.send(()).unwrap();
+            ended.recv_timeout(LONG).unwrap();
+            next
+        });
+        (job, begun, end)
+    }
+
+    #[test]
+    fn a_run_that_ends_does_not_put_off_what_was_asked_for_meanwhile() {
+        let executor = ScheduledExecutor::start().unwrap();
+        let (job, begun, end) = job(&executor, NEVER);
+        job.run_now();
+        begun.recv_timeout(LONG).unwrap();
+        job.run_after(Duration::from_millis(200));
+        end.send(()).unwrap();
+        begun.recv_timeout(LONG).expect("the run that was asked for");
+        job.stop();
+        end.send(()).unwrap();
+        assert!(executor.shutdown(Deadline::after(LONG)));
+    }
+
+    #[test]
+    fn a_run_that_wants_another_one_sooner_than_was_asked_for_gets_it() {
+        let executor = ScheduledExecutor::start().unwrap();
+        let (job, begun, end) = job(&executor, Duration::from_millis(1));
+        job.run_after(NEVER);
+        job.run_now();
+        for _ in 0..3 {
+            begun.recv_timeout(LONG).expect("the next run");
+            end.send(()).unwrap();
+        }
+        begun.recv_timeout(LONG).unwrap();
+        job.stop();
+        end.send(()).unwrap();
+        assert!(executor.shutdown(Deadline::after(LONG)));
     }
 }

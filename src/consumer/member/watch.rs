@@ -12,8 +12,8 @@ use crate::message::topic;
 use crate::protocol::body::ConsumerConnection;
 use crate::sync::{Mutex, Rank};
 use crossbeam::channel::bounded;
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -21,12 +21,15 @@ use std::time::Duration;
 const SETTLE: Duration = Duration::from_millis(500);
 /// Without any change the group is looked at so often.
 const PERIOD: Duration = Duration::from_secs(60);
-/// A suspicion that may be a connection just being replaced is looked at again after this.
+/// A suspicion that may be a connection just being replaced is looked at again after this, and so is, at first, a group of
+/// which something was not to be learnt.
 const AGAIN: Duration = Duration::from_secs(2);
 /// A conflict is looked at again so often, to tell when it is over.
 const WHILE_IT_LASTS: Duration = Duration::from_secs(5);
-/// So many other members are asked what they subscribe to.
+/// So many other members are asked what they subscribe to when there is a reason to.
 const MOST_ASKED: usize = 32;
+/// So many are asked when there is none.
+const ASKED_WITHOUT_REASON: usize = 2;
 
 /// The job that asks a broker about the group.
 pub(super) struct GroupWatch {
@@ -34,6 +37,19 @@ pub(super) struct GroupWatch {
     is_due: Arc<AtomicBool>,
     /// Client ids that had more than one connection when the group was last looked at.
     twins: Mutex<BTreeMap<String, Vec<String>>>,
+    /// Members that were asked without a reason, by client id, since all were.
+    asked: Mutex<BTreeSet<String>>,
+    /// Looks in a row that did not show what they should.
+    failed: AtomicU32,
+}
+
+/// What members said of their subscriptions.
+#[derive(Default)]
+struct Opinions {
+    /// Topic to who differs, and how.
+    conflicts: BTreeMap<String, (Vec<String>, String)>,
+    /// Some could not be asked: they are about to leave, not quite there yet, or cannot answer.
+    is_incomplete: bool,
 }
 
 impl GroupWatch {
@@ -44,7 +60,32 @@ impl GroupWatch {
             begun.store(false, Ordering::SeqCst);
             kind.upgrade().map_or(PERIOD, |kind| kind.member().check_group())
         });
-        Self { job, is_due, twins: Mutex::new(Rank::Leaf, BTreeMap::new()) }
+        Self {
+            job,
+            is_due,
+            twins: Mutex::new(Rank::Leaf, BTreeMap::new()),
+            asked: Mutex::new(Rank::Leaf, BTreeSet::new()),
+            failed: AtomicU32::new(0),
+        }
+    }
+
+    /// Whom to ask when nothing looks wrong: the members in turn, new ones first.
+    fn in_turn(&self, others: &BTreeSet<&str>) -> Vec<String> {
+        let mut asked = self.asked.lock();
+        asked.retain(|id| others.contains(&**id));
+        if asked.len() == others.len() {
+            asked.clear();
+        }
+        let next = others.iter().filter(|id| !asked.contains(**id)).take(ASKED_WITHOUT_REASON);
+        let next: Vec<_> = next.map(|id| (*id).to_owned()).collect();
+        asked.extend(next.iter().cloned());
+        next
+    }
+
+    /// When to look again after one that failed: soon, and less and less so.
+    fn after_failure(&self) -> Duration {
+        let failed = self.failed.fetch_add(1, Ordering::Relaxed);
+        AGAIN.saturating_mul(1 << failed.min(5)).min(PERIOD)
     }
 
     fn soon(&self) {
@@ -114,13 +155,13 @@ impl Member {
         let timeout = self.request_timeout();
         let topics = self.subscriptions.topics();
         let Some(broker) = topics.iter().find_map(|topic| self.instance.brokers_of(topic).into_iter().next()) else {
-            return PERIOD;
+            return self.watch.after_failure();
         };
         let connections = match self.instance.api().consumer_connections(&broker, &self.group, timeout) {
             Ok(connections) => connections,
             Err(error) => {
                 log::debug!("group '{}' could not be looked at: {error}", self.group);
-                return PERIOD;
+                return self.watch.after_failure();
             }
         };
         // In broadcasting equal ids share nothing but their name: brokers tell members by connection.
@@ -138,13 +179,19 @@ impl Member {
         *self.watch.twins.lock() = twins;
         let own = self.subscriptions.all();
         let differ = differences(&own, connections.subscription_table.values());
-        // The group's table is that of the last heartbeat, so it differs and agrees by turns. Members are asked only when
-        // there is a reason: each question is relayed to one of them.
+        let own_id = self.instance.client_id();
+        let others = connections.connection_set.iter().map(|one| &*one.client_id).filter(|id| *id != &**own_id);
+        let others: BTreeSet<&str> = others.collect();
+        // The group's table is that of the last heartbeat, so it differs and agrees by turns, and the turns may keep step
+        // with the looks. So members are asked as well: many when there is a reason, else few, since each question is
+        // relayed to one of them.
         let is_known = self.problems.has("subscription_conflict");
-        let mut conflicts = BTreeMap::new();
-        if !differ.is_empty() || is_known {
-            conflicts = self.conflicting_members(&broker, &connections);
-        }
+        let asked = if !differ.is_empty() || is_known {
+            others.iter().take(MOST_ASKED).map(|id| (*id).to_owned()).collect()
+        } else {
+            self.watch.in_turn(&others)
+        };
+        let Opinions { mut conflicts, is_incomplete } = self.ask_members(&broker, asked);
         for (topic, reason) in differ {
             conflicts.entry(topic).or_insert_with(|| (Vec::new(), format!("at the broker {reason}")));
         }
@@ -157,48 +204,49 @@ impl Member {
             })
             .collect();
         self.problems_of("subscription_conflict", conflicts);
+        if !is_incomplete {
+            self.watch.failed.store(0, Ordering::Relaxed);
+        }
         if is_suspicious {
             AGAIN
         } else if self.problems.has("subscription_conflict") {
             WHILE_IT_LASTS
+        } else if is_incomplete {
+            self.watch.after_failure()
         } else {
             PERIOD
         }
     }
 
-    /// Asks the other members what they subscribe to; topic to who differs, and how.
-    fn conflicting_members(
-        &self,
-        broker: &Arc<str>,
-        connections: &ConsumerConnection,
-    ) -> BTreeMap<String, (Vec<String>, String)> {
-        let own_id = self.instance.client_id();
-        let others = connections.connection_set.iter().filter(|other| other.client_id != **own_id).take(MOST_ASKED);
-        let (done, answers) = bounded(MOST_ASKED);
-        for other in others {
-            let (done, id) = (done.clone(), other.client_id.clone());
+    /// Asks members what they subscribe to.
+    fn ask_members(&self, broker: &Arc<str>, members: Vec<String>) -> Opinions {
+        let (done, answers) = bounded(members.len());
+        for id in members {
+            let done = done.clone();
             let timeout = self.request_timeout();
-            self.instance.api().running_info(broker, &self.group, &other.client_id, timeout, move |info| {
+            self.instance.api().running_info(broker, &self.group, &id.clone(), timeout, move |info| {
                 let _ = done.send((id, info));
             });
         }
         drop(done);
         let own = self.subscriptions.all();
-        let mut conflicts: BTreeMap<String, (Vec<String>, String)> = BTreeMap::new();
+        let mut opinions = Opinions::default();
         for (id, info) in answers {
             match info {
                 Ok(info) => {
                     for (topic, reason) in differences(&own, &info.subscription_set) {
-                        let (members, told) = conflicts.entry(topic).or_default();
+                        let (members, told) = opinions.conflicts.entry(topic).or_default();
                         *told = format!("by {id} {reason}");
                         members.push(id.clone());
                     }
                 }
-                // An old client, or one that has just left.
-                Err(error) => log::debug!("member {id} of group '{}' was not asked: {error}", self.group),
+                Err(error) => {
+                    log::debug!("member {id} of group '{}' was not asked: {error}", self.group);
+                    opinions.is_incomplete = true;
+                }
             }
         }
-        conflicts
+        opinions
     }
 
     /// How it is; `state` tells it of a queue.
