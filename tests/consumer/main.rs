@@ -12,6 +12,7 @@ mod membership;
 mod offsets;
 mod ordered;
 mod ordered_locks;
+mod placements;
 mod problems;
 mod recovery;
 mod stopping;
