@@ -5,6 +5,8 @@
 mod java_peer;
 #[path = "scenarios/mixed.rs"]
 mod mixed;
+#[path = "scenarios/mixed_retry.rs"]
+mod mixed_retry;
 #[path = "scenarios/offset_file.rs"]
 mod offset_file;
 #[path = "scenarios/ordered_real.rs"]
@@ -38,6 +40,20 @@ fn a_java_member_joins_a_group_of_ours_and_leaves_it() {
 fn one_of_ours_joins_a_group_of_java_members() {
     if let Some(target) = RealTarget::from_environment() {
         mixed::ours_joins(&target);
+    }
+}
+
+#[test]
+fn a_failed_message_passes_from_ours_to_java_and_back() {
+    if let Some(target) = RealTarget::from_environment() {
+        mixed_retry::there_and_back(&target);
+    }
+}
+
+#[test]
+fn java_and_ours_read_each_other_s_dead_letters() {
+    if let Some(target) = RealTarget::from_environment() {
+        mixed_retry::dead_letters(&target);
     }
 }
 
