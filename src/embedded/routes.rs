@@ -18,9 +18,11 @@ use std::time::{Duration, Instant};
 
 /// After so long without a word a broker that named no time of its own is forgotten.
 const SILENCE: Duration = Duration::from_secs(120);
-/// Most addresses of brokers outside of this process, and most topics.
+/// Most addresses of brokers outside of this process, and most topics, counted on each broker.
 const MOST_REMOTE: usize = 4096;
-const MOST_TOPICS: usize = 262_144;
+const MOST_QUEUES: usize = 1_000_000;
+/// Longest name of a broker, cluster or topic, and longest address.
+const LONGEST_NAME: usize = 255;
 
 /// A broker outside of this process that registered.
 #[derive(Debug)]
@@ -39,6 +41,8 @@ struct Tables {
     topics: BTreeMap<Arc<str>, BTreeMap<Arc<str>, QueueData>>,
     /// By cluster and address.
     remote: HashMap<(Arc<str>, Arc<str>), Remote>,
+    /// How many entries `topics` has in all.
+    queues: usize,
 }
 
 /// What a broker learns when it registers.
@@ -88,7 +92,7 @@ impl Routes {
     pub(crate) fn unregister(&self, broker: &str, id: i64) {
         let mut tables = self.tables.lock();
         if let Some(address) = tables.brokers.get(broker).and_then(|broker| broker.broker_addrs.get(&id)).cloned() {
-            tables.remove_address(broker, &address);
+            tables.remove_addresses(&[(broker.into(), address)]);
         }
     }
 
@@ -105,8 +109,16 @@ impl Routes {
         let (name, cluster): (Arc<str>, Arc<str>) = (header.broker_name.into(), header.cluster_name.into());
         let (id, address): (i64, Arc<str>) = (header.broker_id, header.broker_addr.into());
         let key = (cluster.clone(), address.clone());
-        if tables.remote.len() >= MOST_REMOTE && !tables.remote.contains_key(&key) {
-            return Err(format!("more than {MOST_REMOTE} brokers"));
+        let longest = topics.topic_config_table.values().map(|topic| topic.topic_name.len()).max().unwrap_or(0);
+        if [name.len(), cluster.len(), address.len(), header.ha_server_addr.len(), longest].into_iter().any(is_too_long)
+        {
+            return Err(format!("a name or an address has more than {LONGEST_NAME} bytes"));
+        }
+        match tables.remote.get(&key).map(|known| known.name.clone()) {
+            None if tables.remote.len() >= MOST_REMOTE => return Err(format!("more than {MOST_REMOTE} brokers")),
+            // It has another name now; nobody else would ever say that the old one is gone.
+            Some(old) if old != name => tables.remove_addresses(&[(old, address.clone())]),
+            _ => {}
         }
         let known = tables.brokers.get(&name).map(|broker| broker.broker_addrs.clone()).unwrap_or_default();
         let old = known.get(&id).filter(|old| **old != address);
@@ -162,7 +174,7 @@ impl Routes {
     pub(crate) fn unregister_remote(&self, cluster: &str, name: &str, address: &str) {
         let mut tables = self.tables.lock();
         tables.remote.remove(&(cluster.into(), address.into()));
-        tables.remove_address(name, address);
+        tables.remove_addresses(&[(name.into(), address.into())]);
     }
 
     /// The version of the topics that a broker has registered; it counts as a word of the broker.
@@ -187,12 +199,14 @@ impl Routes {
         let mut tables = self.tables.lock();
         let keys: Vec<_> =
             tables.remote.iter().filter(|(_, remote)| gone(remote)).map(|(key, _)| key.clone()).collect();
+        let mut addresses = Vec::new();
         for key in keys {
             if let Some(remote) = tables.remote.remove(&key) {
                 log::info!("embedded name server: broker {} at {} {why}", remote.name, key.1);
-                tables.remove_address(&remote.name, &key.1);
+                addresses.push((remote.name, key.1));
             }
         }
+        tables.remove_addresses(&addresses);
     }
 
     /// Adds queues of known brokers to a topic; nothing when one of the brokers is not known.
@@ -245,14 +259,14 @@ impl Routes {
         match (cluster, tables.topics.get_mut(topic)) {
             (Some(cluster), Some(queues)) => {
                 let in_cluster = |name: &Arc<str>| tables.brokers.get(name).is_some_and(|b| &*b.cluster == cluster);
+                let before = queues.len();
                 queues.retain(|name, _| !in_cluster(name));
+                tables.queues -= before - queues.len();
                 if queues.is_empty() {
                     tables.topics.remove(topic);
                 }
             }
-            _ => {
-                tables.topics.remove(topic);
-            }
+            _ => tables.queues -= tables.topics.remove(topic).map_or(0, |queues| queues.len()),
         }
     }
 
@@ -284,27 +298,44 @@ impl Tables {
     }
 
     fn put(&mut self, broker: &Arc<str>, (topic, queues): (Arc<str>, QueueData)) {
-        if self.topics.len() >= MOST_TOPICS && !self.topics.contains_key(&topic) {
-            log::error!("embedded name server: no room for topic {topic:.127}");
+        let is_known = self.topics.get(&topic).is_some_and(|brokers| brokers.contains_key(broker));
+        if !is_known && (self.queues >= MOST_QUEUES || is_too_long(topic.len())) {
+            log::error!("embedded name server: no room for topic {topic:.127} of broker {broker}");
             return;
         }
+        self.queues += usize::from(!is_known);
         self.topics.entry(topic).or_default().insert(broker.clone(), queues);
     }
 
-    fn remove_address(&mut self, name: &str, address: &str) {
-        let Some(broker) = self.brokers.get_mut(name) else { return };
-        broker.broker_addrs.retain(|_, known| **known != *address);
-        let acts_for_master = broker.enable_acting_master && !broker.broker_addrs.contains_key(&0);
-        if broker.broker_addrs.is_empty() {
-            self.brokers.remove(name);
-            self.topics.retain(|_, brokers| {
-                brokers.remove(name);
-                !brokers.is_empty()
-            });
-        } else if acts_for_master {
-            self.topics.values_mut().filter_map(|brokers| brokers.get_mut(name)).for_each(|q| q.perm &= !2);
+    /// Takes addresses of brokers away, and brokers without any. One walk over the topics, however many go.
+    fn remove_addresses(&mut self, gone: &[(Arc<str>, Arc<str>)]) {
+        let (mut without, mut read_only) = (BTreeSet::new(), BTreeSet::new());
+        for (name, address) in gone {
+            let Some(broker) = self.brokers.get_mut(name) else { continue };
+            broker.broker_addrs.retain(|_, known| known != address);
+            if broker.broker_addrs.is_empty() {
+                self.brokers.remove(name);
+                without.insert(name);
+            } else if broker.enable_acting_master && !broker.broker_addrs.contains_key(&0) {
+                read_only.insert(name);
+            }
         }
+        if without.is_empty() && read_only.is_empty() {
+            return;
+        }
+        let queues = &mut self.queues;
+        self.topics.retain(|_, brokers| {
+            let before = brokers.len();
+            brokers.retain(|name, _| !without.contains(name));
+            *queues -= before - brokers.len();
+            brokers.iter_mut().filter(|(name, _)| read_only.contains(name)).for_each(|(_, queues)| queues.perm &= !2);
+            !brokers.is_empty()
+        });
     }
+}
+
+fn is_too_long(length: usize) -> bool {
+    length > LONGEST_NAME
 }
 
 fn queues_of(broker: &Arc<str>, topic: &Topic) -> (Arc<str>, QueueData) {

@@ -188,3 +188,20 @@ fn values_are_kept_by_name_space_and_outlive_a_restart() {
     expect_code(&name_server.call(RequestCode::DELETE_KV_CONFIG, &delete), ResponseCode::SUCCESS);
     expect_code(&get(&name_server, "ORDER_TOPIC_CONFIG", "T"), ResponseCode::QUERY_NOT_FOUND);
 }
+
+#[test]
+fn a_broker_that_comes_with_another_name_leaves_nothing_of_the_old_one() {
+    let cluster = EmbeddedCluster::builder().topic("T", 1).start().unwrap();
+    let name_server = Peer::new(cluster.name_servers());
+    for name in ["one", "two", "three"] {
+        let header = RegisterBrokerRequestHeader { broker_name: name, ..BROKER };
+        expect_code(&register(&name_server, &header, &["T", "U"]), ResponseCode::SUCCESS);
+    }
+    let route = TopicRouteData::decode(&ask(&name_server, "T").body).unwrap();
+    let names: Vec<_> = route.broker_datas.iter().map(|broker| &*broker.broker_name).collect();
+    assert_eq!(names, ["broker-a", "three"]);
+    let long = "n".repeat(300);
+    let header = RegisterBrokerRequestHeader { broker_name: &long, ..BROKER };
+    expect_code(&register(&name_server, &header, &["T", "U"]), ResponseCode::SYSTEM_ERROR);
+    expect_code(&register(&name_server, &BROKER, &["T", &long]), ResponseCode::SYSTEM_ERROR);
+}
