@@ -15,6 +15,8 @@ pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 /// Most that is delayed at once; what comes beyond is lost.
 const MOST: usize = 100_000;
+/// Longest delay.
+const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
 #[derive(Default)]
 struct Inner {
@@ -50,7 +52,8 @@ impl Later {
                 Err(error) => log::error!("embedded cluster: nothing is delayed without a thread: {error}"),
             }
         }
-        let at = (self.clock.now() + by, inner.added);
+        // An Instant cannot hold every time, and nobody waits longer than that.
+        let at = (self.clock.now() + by.min(LONGEST), inner.added);
         inner.added += 1;
         inner.jobs.insert(at, job);
         self.wake.notify_all();

@@ -217,6 +217,10 @@ impl<P: RequestProcessor> RequestProcessor for Faulty<P> {
                 let (inner, faults) = (self.inner.clone(), self.faults.clone());
                 let (place, connection) = (self.place.clone(), connection.clone());
                 let job = move || {
+                    // Nobody would ever tell the server again that this connection is gone.
+                    if !connection.is_open() {
+                        return;
+                    }
                     let (opaque, is_oneway) = (request.opaque, request.is_oneway());
                     if let Some(answer) = inner.process(&connection, request).filter(|_| !is_oneway) {
                         faults.deliver(&place, &connection, RemotingCommand { opaque, ..answer });
