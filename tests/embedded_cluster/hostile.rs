@@ -4,7 +4,7 @@
 use crate::support::{PATIENCE, Peer, address, expect_code, heartbeat, peer, pull_header, send_header};
 use bytes::Bytes;
 use rocketmq_sync::EmbeddedCluster;
-use rocketmq_sync::protocol::header::PullMessageRequestHeader;
+use rocketmq_sync::protocol::header::{PullMessageRequestHeader, SendMessageRequestHeader};
 use rocketmq_sync::protocol::{RemotingCommand, RequestCode, ResponseCode};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -159,4 +159,27 @@ fn a_client_that_does_not_read_makes_nobody_wait() {
     let closed = (0..100_000).any(|_| deaf.write_all(&frame).is_err());
     assert!(closed, "the broker keeps taking requests of a peer that does not read");
     honest.send("T", 0, "still served", &[]);
+}
+
+#[test]
+fn hundreds_of_thousands_of_properties_are_refused_before_they_are_read() {
+    let cluster = EmbeddedCluster::builder().topic("T", 1).start().unwrap();
+    let broker = peer(&cluster);
+    let text: String = (0..300_000).map(|number| format!("{number}\u{1}v\u{2}")).collect();
+    let header = SendMessageRequestHeader { properties: Some(&text), ..send_header("T") };
+    expect_code(&broker.send_as(header, "x"), ResponseCode::MESSAGE_ILLEGAL);
+}
+
+#[test]
+fn more_pulls_than_one_arrival_may_wake_are_all_answered() {
+    let cluster = EmbeddedCluster::builder().topic("T", 1).start().unwrap();
+    let broker = peer(&cluster);
+    broker.send("T", 0, "first", &[]);
+    let header = PullMessageRequestHeader { queue_offset: 1, sys_flag: 2 | 4, ..pull_header("G", "T") };
+    let pull = || broker.start(RemotingCommand::request(RequestCode::PULL_MESSAGE, &header));
+    let held: Vec<_> = (0..40).map(|_| pull()).collect();
+    broker.send("T", 0, &"x".repeat(300_000), &[]);
+    for answer in held {
+        expect_code(&answer.recv_timeout(PATIENCE).unwrap(), ResponseCode::SUCCESS);
+    }
 }

@@ -81,3 +81,32 @@ fn a_timer_message_takes_another_one_of_the_same_second_back() {
     cluster.advance_clock(Duration::from_secs(6));
     assert_eq!(broker.bodies("T", 0), ["wanted"]);
 }
+
+#[test]
+fn a_timer_message_takes_back_one_that_is_due_later_in_the_same_second() {
+    let (cluster, clock) = cluster();
+    let broker = peer(&cluster);
+    let second = (clock.wall_millis() / 1000 + 5) * 1000;
+    let (early, late) = ((second + 100).to_string(), (second + 900).to_string());
+    broker.send("T", 0, "unwanted", &[("TIMER_DELIVER_MS", &late), ("UNIQ_KEY", "k1")]);
+    broker.send("T", 0, "wanted", &[("TIMER_DELIVER_MS", &late), ("UNIQ_KEY", "k2")]);
+    broker.send("T", 0, "back", &[("TIMER_DELIVER_MS", &early), ("TIMER_DEL_UNIQKEY", "T+k1")]);
+    cluster.advance_clock(Duration::from_secs(7));
+    assert_eq!(broker.bodies("T", 0), ["wanted"]);
+}
+
+#[test]
+fn a_timer_message_that_is_taken_has_room_for_what_its_delivery_adds() {
+    let (cluster, _) = cluster();
+    let broker = peer(&cluster);
+    let mut taken = 0;
+    for length in (32_000..32_767).step_by(10) {
+        let long = "x".repeat(length);
+        let text = property_string(&[("TIMER_DELAY_SEC", "1"), ("long", &long), ("UNIQ_KEY", "k")]);
+        let header = SendMessageRequestHeader { properties: Some(&text), ..send_header("T") };
+        taken += i64::from(broker.send_as(header, "x").response_code() == ResponseCode::SUCCESS);
+    }
+    cluster.advance_clock(Duration::from_secs(2));
+    assert!(taken > 0);
+    assert_eq!(broker.max_offset("T", 0), taken);
+}

@@ -204,3 +204,14 @@ fn transactions_survive_a_restart_of_the_broker() {
     expect_code(&end(&broker, copy, ROLLBACK, true), ResponseCode::SUCCESS);
     assert!(broker.bodies("T", 1).is_empty());
 }
+
+#[test]
+fn a_full_broker_takes_a_commit_since_the_half_message_makes_room() {
+    let builder = EmbeddedCluster::builder().topic("T", 2).max_messages(2).clock(Clock::manual());
+    let cluster = builder.start().unwrap();
+    let broker = peer(&cluster);
+    let place = half(&broker, "half", &[]);
+    broker.send("T", 0, "other", &[]);
+    expect_code(&end(&broker, place, COMMIT, false), ResponseCode::SUCCESS);
+    assert_eq!((broker.bodies("T", 1), broker.bodies("T", 0)), (vec!["half".to_owned()], vec!["other".to_owned()]));
+}

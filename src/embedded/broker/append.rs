@@ -4,7 +4,7 @@
 //! readable at once. Left out: flush and replication codes.
 
 use super::config::MAX_MESSAGE_SIZE;
-use super::delay::{Wait, recall_handle};
+use super::delay::{DELIVERY_SLACK, Wait, recall_handle};
 use super::filter::Filter;
 use super::outbox::Outbox;
 use super::property_list::PropertyList;
@@ -147,8 +147,9 @@ impl State {
         let decided = matches!(draft.sys_flag & sys_flag::TRANSACTION_MASK, 0 | sys_flag::TRANSACTION_COMMIT);
         let wait = if may_delay && decided { self.delay(&mut draft)? } else { None };
         let properties = draft.properties.encode();
-        if properties.len() > properties::MAX_LENGTH {
-            let most = properties::MAX_LENGTH;
+        let slack = if matches!(wait, Some(Wait::Until(_))) { DELIVERY_SLACK } else { 0 };
+        let most = properties::MAX_LENGTH - slack;
+        if properties.len() > most {
             return illegal(format!("its properties have {} bytes; the most is {most}", properties.len()));
         }
         let at = Placement { queue_offset: 0, position: 0, store_time: 0, slot: 0 };
@@ -170,6 +171,10 @@ impl State {
         };
         self.store.append(at, record, tags_code, draft.properties.index_keys());
         let mut handle = None;
+        if wait.is_some() {
+            // Those that were dropped to make room must not pile up.
+            self.schedule.tidy(self.store.messages(), |position| self.store.at_position(position).is_some());
+        }
         match wait {
             None => {}
             Some(Wait::Level(level)) => {
@@ -190,30 +195,30 @@ impl State {
         })
     }
 
-    pub(super) fn wake(&mut self, (slot, max_offset, tags_code): (u32, i64, i64), out: &mut Outbox) {
-        let record = self.store.record_in(slot, max_offset - 1);
-        let passes = |filter: &Filter| filter.passes_code(tags_code) && filter.passes_record(record, &mut 0);
-        for held in self.holds.take_arrived(slot, max_offset, passes) {
-            self.resume(held, out);
+    /// Answers the pulls that wait for a message, at all servers of this broker: what one has, all have.
+    pub(super) fn wake(&mut self, arrival: (u32, i64, i64), out: &mut Outbox) {
+        if self.parked.len() == 1 {
+            self.wake_here(arrival, out);
+        } else {
+            self.in_each_session(|state| state.wake_here(arrival, out));
         }
-        if self.parked.len() > 1 {
-            self.wake_other_servers((slot, max_offset, tags_code), out);
-        }
+        // Those that are left are for the clock threads.
+        self.is_overdue |= out.is_spent();
     }
 
-    /// Wakes the pulls that wait at the other servers of this broker: what one has, all have.
-    fn wake_other_servers(&mut self, (slot, max_offset, tags_code): (u32, i64, i64), out: &mut Outbox) {
-        let own = self.role;
-        self.in_each_session(|state| {
-            if state.role == own {
-                return;
+    fn wake_here(&mut self, (slot, max_offset, tags_code): (u32, i64, i64), out: &mut Outbox) {
+        let now = self.now();
+        let record = self.store.record_in(slot, max_offset - 1);
+        let passes = |filter: &Filter| {
+            if out.is_spent() {
+                return None;
             }
-            let record = state.store.record_in(slot, max_offset - 1);
-            let passes = |filter: &Filter| filter.passes_code(tags_code) && filter.passes_record(record, &mut 0);
-            for held in state.holds.take_arrived(slot, max_offset, passes) {
-                state.resume(held, out);
-            }
-        });
+            out.spent += filter.code_cost();
+            Some(filter.passes_code(tags_code) && filter.passes_record(record, &mut out.spent))
+        };
+        for held in self.holds.take_arrived(slot, max_offset, now, passes) {
+            self.resume(held, out);
+        }
     }
 
     fn full_remark(&self) -> String {

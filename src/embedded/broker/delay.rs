@@ -8,7 +8,7 @@
 //! 100 ms (levels) or second (timers); it takes the room of its own copy, so a full broker still delivers. Left out: flow
 //! control of the wheel, taking back by request 370.
 
-use super::append::{Draft, Stored};
+use super::append::{Draft, Ready, Stored};
 use super::outbox::Outbox;
 use super::property_list::PropertyList;
 use super::state::{Refusal, State, refuse};
@@ -17,7 +17,7 @@ use crate::message::properties;
 use crate::message::topic::{SCHEDULE_TOPIC, is_retry};
 use crate::protocol::ResponseCode;
 use crate::time::to_millis;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Where timer messages wait.
@@ -26,6 +26,10 @@ pub(crate) const TIMER_TOPIC: &str = "rmq_sys_wheel_timer";
 const PRECISION_MILLIS: i64 = 1000;
 /// Most messages that are taken back at once.
 const MOST_TAKEN_BACK: usize = 100_000;
+/// Longest key of a message that is taken back; real ones are far shorter.
+const LONGEST_KEY: usize = 1024;
+/// Room in the properties for what the delivery of a timer message adds.
+pub(super) const DELIVERY_SLACK: usize = 128;
 
 /// For what a message waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +39,7 @@ pub(crate) enum Wait {
 }
 
 /// Timer messages that are not to be delivered: the second, and topic and unique key.
-pub(crate) type TakenBack = HashSet<(i64, String)>;
+pub(crate) type TakenBack = BTreeSet<(i64, String)>;
 
 impl State {
     /// Sends a message that asks for a delay to where such messages wait.
@@ -79,6 +83,7 @@ impl State {
     /// Remembers what a stored timer message takes back.
     pub(crate) fn note_timer(&mut self, properties: &PropertyList<'_>) {
         if let Some(key) = taken_back(|name| properties.get(name))
+            && key.1.len() <= LONGEST_KEY
             && self.taken_back.len() < MOST_TAKEN_BACK
         {
             self.taken_back.insert(key);
@@ -95,8 +100,14 @@ impl State {
         };
         let mut draft = Draft { topic: topic.into(), queue_id, ..Draft::copy_of(&message) };
         if message.topic() == TIMER_TOPIC {
-            if let Some(key) = taken_back(|name| message.property(name)) {
-                self.taken_back.remove(&key);
+            // Messages come by their time, so those of earlier seconds are through. The key itself stays until its second
+            // is over: what it takes back may be due after it.
+            let second =
+                message.property(properties::TIMER_OUT_MS).and_then(|out| out.parse().ok()).unwrap_or(i64::MIN);
+            while self.taken_back.first().is_some_and(|(out, _)| *out < second) {
+                self.taken_back.pop_first();
+            }
+            if taken_back(|name| message.property(name)).is_some() {
                 self.store.discard(position);
                 return;
             }
@@ -119,6 +130,21 @@ impl State {
     /// Stores a message in the place of its own copy at `position`, full or not.
     pub(crate) fn replace(&mut self, position: i64, draft: Draft<'_>, out: &mut Outbox) -> Result<Stored, Refusal> {
         let ready = self.prepare(draft, false)?;
+        self.replace_ready(position, ready, out)
+    }
+
+    /// As [`replace`](Self::replace); a message that asks for a delay gets it.
+    pub(crate) fn replace_delayed(
+        &mut self,
+        position: i64,
+        draft: Draft<'_>,
+        out: &mut Outbox,
+    ) -> Result<Stored, Refusal> {
+        let ready = self.prepare(draft, true)?;
+        self.replace_ready(position, ready, out)
+    }
+
+    fn replace_ready(&mut self, position: i64, ready: Ready<'_>, out: &mut Outbox) -> Result<Stored, Refusal> {
         self.store.discard(position);
         // Whether or not it says yes, it has made what room there was: the copy's own at least.
         let _ = self.store.admit(ready.size, 1);

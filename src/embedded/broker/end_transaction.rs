@@ -43,6 +43,7 @@ pub(crate) fn end(state: &mut State, call: Call<'_>, out: &mut Outbox) -> Answer
     let Some(id) = state.transactions.find(position) else {
         return done(); // decided, or given up, before
     };
+    let Some(newest) = state.transactions.newest(id) else { return done() };
     if commits {
         let draft = Draft {
             topic: topic.into(),
@@ -51,10 +52,12 @@ pub(crate) fn end(state: &mut State, call: Call<'_>, out: &mut Outbox) -> Answer
             prepared_position: position,
             ..Draft::copy_of(&message)
         };
-        state.put(draft, out)?;
-    }
-    if let Some(newest) = state.transactions.remove(id) {
+        // In the place of its half message: a producer does not wait for the answer to a commit, so a broker that is
+        // full must not refuse it.
+        state.replace_delayed(newest, draft, out)?;
+    } else {
         state.store.discard(newest);
     }
+    state.transactions.remove(id);
     done()
 }

@@ -14,7 +14,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// Most bytes of all conditions of groups.
-const MOST_BYTES: usize = 16 * 1024 * 1024;
+const MOST_BYTES: usize = 64 * 1024 * 1024;
+/// A condition takes about so many times the bytes of its text.
+const TREE_FACTOR: usize = 24;
 /// Most compiled conditions that are kept for those who send theirs with each pull.
 const MOST_CACHED: usize = 100;
 /// Work that one read may spend on conditions, in comparisons; a read that ends early goes on with the next pull.
@@ -35,6 +37,22 @@ impl Filter {
         match self {
             Self::Hashes(hashes) => hashes.contains(&(tags_code as i32)),
             Self::All | Self::Sql(_) => true,
+        }
+    }
+
+    /// Bytes that are this filter's own.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Hashes(hashes) => size_of_val(&**hashes),
+            Self::All | Self::Sql(_) => 0,
+        }
+    }
+
+    /// What [`passes_code`](Self::passes_code) takes, in the unit of [`READ_BUDGET`].
+    pub(crate) fn code_cost(&self) -> usize {
+        match self {
+            Self::Hashes(hashes) => 1 + hashes.len() / 8,
+            Self::All | Self::Sql(_) => 1,
         }
     }
 
@@ -132,7 +150,7 @@ impl FilterTable {
         is_alive: impl Fn(&str) -> bool,
     ) {
         // The names count as well, and some memory that each entry takes.
-        let bytes = subscription.sub_string.len() + subscription.topic.len() + group.len() + 256;
+        let bytes = subscription.sub_string.len() * TREE_FACTOR + subscription.topic.len() + group.len() + 256;
         if self.bytes + bytes > MOST_BYTES {
             self.groups.retain(|name, _| name == group || is_alive(name));
             self.bytes = self.groups.values().flat_map(BTreeMap::values).map(|filter| filter.bytes).sum();

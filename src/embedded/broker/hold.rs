@@ -4,7 +4,9 @@
 //! match wakes it, and so does the end of its time. Stronger: time-outs come when they were asked for, where upstream
 //! looks every 5 s; a pull that finds nothing is put here under the same lock, so no arrival falls in between.
 //! Different: an arrival that the filter does not match wakes nobody, so a filtered consumer's offset moves past such
-//! messages when its hold ends, not within 5 s. Bounded: beyond `most` waiting pulls a new one is not held.
+//! messages when its hold ends, not within 5 s. Bounded: beyond `most` waiting pulls,
+//! or too many bytes of them, a new one is not held; when one arrival would wake too many, or their conditions would
+//! take too long, the rest ends at once as if its time were over, a part at a time.
 
 use super::filter::Filter;
 use std::collections::{BTreeSet, HashMap};
@@ -19,8 +21,13 @@ pub(crate) struct Held<T> {
     pub(crate) offset: i64,
     pub(crate) until: Instant,
     pub(crate) filter: Filter,
+    /// Bytes that it takes, about.
+    pub(crate) weight: usize,
     pub(crate) pull: T,
 }
+
+/// Most bytes of all pulls that wait.
+const MOST_BYTES: usize = 256 * 1024 * 1024;
 
 /// All pulls that wait on one broker.
 #[derive(Debug)]
@@ -30,40 +37,62 @@ pub(crate) struct HoldTable<T> {
     by_time: BTreeSet<(Instant, u64)>,
     next_id: u64,
     most: usize,
+    bytes: usize,
 }
 
 impl<T> HoldTable<T> {
     pub(crate) fn new(most: usize) -> Self {
-        Self { held: HashMap::new(), by_slot: HashMap::new(), by_time: BTreeSet::new(), next_id: 0, most }
+        Self { held: HashMap::new(), by_slot: HashMap::new(), by_time: BTreeSet::new(), next_id: 0, most, bytes: 0 }
     }
 
     /// Lets a pull wait, or gives it back when too many do already.
     pub(crate) fn hold(&mut self, held: Held<T>) -> Result<(), Held<T>> {
-        if self.held.len() >= self.most {
+        if self.held.len() >= self.most || self.bytes + held.weight > MOST_BYTES {
             return Err(held);
         }
         let id = self.next_id;
         self.next_id += 1;
         self.by_slot.entry(held.slot).or_default().push(id);
         self.by_time.insert((held.until, id));
+        self.bytes += held.weight;
         self.held.insert(id, held);
         Ok(())
     }
 
     /// Takes the pulls of a queue that a message may answer, in the order in which they came. `max_offset` is the
-    /// queue's next offset; `passes` says whether a filter lets the message through.
+    /// queue's next offset; `passes` says whether a filter lets the message through. A pull of which it says nothing
+    /// becomes due now.
     pub(crate) fn take_arrived(
         &mut self,
         slot: u32,
         max_offset: i64,
-        passes: impl Fn(&Filter) -> bool,
+        now: Instant,
+        mut passes: impl FnMut(&Filter) -> Option<bool>,
     ) -> Vec<Held<T>> {
-        self.take_of_slot(slot, |held| max_offset > held.offset && passes(&held.filter))
+        let mut due = Vec::new();
+        let taken = self.take_of_slot(slot, |id, held| {
+            // Whose time is over gets its answer anyway.
+            if max_offset <= held.offset || held.until <= now {
+                return false;
+            }
+            passes(&held.filter).unwrap_or_else(|| {
+                due.push(id);
+                false
+            })
+        });
+        for id in due {
+            if let Some(held) = self.held.get_mut(&id) {
+                self.by_time.remove(&(held.until, id));
+                held.until = now;
+                self.by_time.insert((now, id));
+            }
+        }
+        taken
     }
 
     /// Takes all pulls of a queue, for example because its topic is gone.
     pub(crate) fn take_slot(&mut self, slot: u32) -> Vec<Held<T>> {
-        self.take_of_slot(slot, |_| true)
+        self.take_of_slot(slot, |_, _| true)
     }
 
     /// Takes one pull whose time is over.
@@ -85,6 +114,7 @@ impl<T> HoldTable<T> {
         self.held.clear();
         self.by_slot.clear();
         self.by_time.clear();
+        self.bytes = 0;
     }
 
     pub(crate) fn next_due(&self) -> Option<Instant> {
@@ -95,15 +125,16 @@ impl<T> HoldTable<T> {
         self.held.len()
     }
 
-    fn take_of_slot(&mut self, slot: u32, wanted: impl Fn(&Held<T>) -> bool) -> Vec<Held<T>> {
+    fn take_of_slot(&mut self, slot: u32, mut wanted: impl FnMut(u64, &Held<T>) -> bool) -> Vec<Held<T>> {
         let Some(ids) = self.by_slot.get_mut(&slot) else { return Vec::new() };
         let mut taken = Vec::new();
         ids.retain(|id| {
-            if !self.held.get(id).is_some_and(&wanted) {
+            if !self.held.get(id).is_some_and(|held| wanted(*id, held)) {
                 return true;
             }
             if let Some(held) = self.held.remove(id) {
                 self.by_time.remove(&(held.until, *id));
+                self.bytes -= held.weight;
                 taken.push(held);
             }
             false
@@ -116,6 +147,7 @@ impl<T> HoldTable<T> {
 
     fn remove(&mut self, id: u64) -> Option<Held<T>> {
         let held = self.held.remove(&id)?;
+        self.bytes -= held.weight;
         self.by_time.remove(&(held.until, id));
         if let Some(ids) = self.by_slot.get_mut(&held.slot) {
             ids.retain(|other| *other != id);
@@ -133,7 +165,7 @@ mod tests {
     use std::time::Duration;
 
     fn pull(slot: u32, offset: i64, until: Instant, filter: Filter, name: &'static str) -> Held<&'static str> {
-        Held { slot, connection: u64::from(slot), offset, until, filter, pull: name }
+        Held { slot, connection: u64::from(slot), offset, until, filter, weight: 100, pull: name }
     }
 
     fn names(taken: &[Held<&'static str>]) -> Vec<&'static str> {
@@ -142,7 +174,8 @@ mod tests {
 
     #[test]
     fn an_arrival_wakes_whom_it_may_answer() {
-        let end = Instant::now() + Duration::from_secs(15);
+        let now = Instant::now();
+        let end = now + Duration::from_secs(15);
         let mut table = HoldTable::new(10);
         for held in [
             pull(1, 5, end, Filter::All, "all"),
@@ -153,10 +186,35 @@ mod tests {
         ] {
             table.hold(held).unwrap();
         }
-        assert_eq!(names(&table.take_arrived(1, 6, |filter| filter.passes_code(9))), ["all", "tag"]);
+        assert_eq!(names(&table.take_arrived(1, 6, now, |filter| Some(filter.passes_code(9)))), ["all", "tag"]);
         assert_eq!(table.len(), 3);
         assert_eq!(names(&table.take_slot(1)), ["other tag", "further on"]);
         assert!(table.take_slot(1).is_empty());
+    }
+
+    #[test]
+    fn a_pull_that_there_was_no_time_for_is_due_and_so_many_bytes_do_not_wait() {
+        let now = Instant::now();
+        let end = now + Duration::from_secs(15);
+        let mut table = HoldTable::new(10);
+        table.hold(pull(1, 5, end, Filter::All, "first")).unwrap();
+        table.hold(pull(1, 5, end, Filter::All, "second")).unwrap();
+        table.hold(pull(1, 6, end, Filter::All, "further on")).unwrap();
+        let mut asked = 0;
+        let passes = |_: &Filter| {
+            asked += 1;
+            (asked == 1).then_some(true)
+        };
+        assert_eq!(names(&table.take_arrived(1, 6, now, passes)), ["first"]);
+        assert!(table.take_arrived(1, 6, now, |_| Some(true)).is_empty());
+        assert_eq!(table.take_due(now).unwrap().pull, "second");
+        assert!(table.take_due(now).is_none());
+        let large = |name| Held { weight: MOST_BYTES - 150, ..pull(2, 0, end, Filter::All, name) };
+        table.hold(large("large")).unwrap();
+        assert_eq!(table.hold(large("too large")).unwrap_err().pull, "too large");
+        table.forget_connection(2);
+        assert_eq!(table.bytes, 100);
+        table.hold(large("now")).unwrap();
     }
 
     #[test]
@@ -173,7 +231,7 @@ mod tests {
         assert!(table.take_due(after(9)).is_none());
         assert_eq!(table.take_due(after(10)).unwrap().pull, "early");
         assert!(table.take_due(after(10)).is_none());
-        assert_eq!(names(&table.take_arrived(1, 1, |filter| filter.passes_code(0))), ["late"]);
+        assert_eq!(names(&table.take_arrived(1, 1, start, |filter| Some(filter.passes_code(0)))), ["late"]);
         assert_eq!((table.len(), table.next_due()), (0, None));
     }
 }

@@ -227,7 +227,10 @@ impl Broker {
             processor,
             Dispatch::Inline,
         )
-        .map_err(|error| error.context(format_args!("embedded broker {} cannot listen on {bind}", config.name)))?;
+        .map_err(|error| {
+            self.shared.give_up(role);
+            error.context(format_args!("embedded broker {} cannot listen on {bind}", config.name))
+        })?;
         let port = server.local_addrs().first().map_or(bind.port(), SocketAddr::port);
         {
             let mut guarded = self.shared.guarded.lock();
@@ -239,6 +242,7 @@ impl Broker {
             Ok(clock) => clock,
             Err(error) => {
                 server.shutdown(Deadline::after(STOP_TIMEOUT));
+                self.shared.give_up(role);
                 return Err(error);
             }
         };
@@ -354,8 +358,19 @@ impl Drop for Broker {
 }
 
 impl Shared {
+    /// A server could not be started: nobody may take it for one that runs.
+    fn give_up(&self, role: usize) {
+        let mut guarded = self.guarded.lock();
+        guarded.servers[role].stopping = true;
+        guarded.state.enter(role);
+        guarded.state.set_running(false);
+    }
+
     /// Wakes the clock thread if something is due before it would wake by itself.
     fn rouse(&self, guarded: &mut MutexGuard<'_, Guarded>, role: usize) {
+        if std::mem::take(&mut guarded.state.is_overdue) {
+            self.clock_wake.notify_all();
+        }
         let Some(due) = guarded.state.next_due() else { return };
         let asleep_until = &mut guarded.servers[role].asleep_until;
         if asleep_until.is_none_or(|until| due < until) {
@@ -379,6 +394,9 @@ impl Shared {
                     let mut out = Outbox::default();
                     guarded.servers[role].asleep_until = None;
                     guarded.state.run_due(&mut out);
+                    if std::mem::take(&mut guarded.state.is_overdue) {
+                        self.clock_wake.notify_all();
+                    }
                     drop(guarded);
                     out.flush(&self.faults, &self.place);
                     guarded = self.guarded.lock();

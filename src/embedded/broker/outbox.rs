@@ -1,5 +1,6 @@
 //! What a handler wants sent, done after it has given the broker's lock up.
 
+use super::filter::READ_BUDGET;
 use crate::embedded::fault::{FaultTable, Place};
 use crate::error::Result;
 use crate::protocol::RemotingCommand;
@@ -20,9 +21,17 @@ enum Effect {
 #[derive(Default)]
 pub(crate) struct Outbox {
     effects: Vec<Effect>,
+    /// Work done so far for others than who asked, such as pulls that wait, in comparisons; see
+    /// [`is_spent`](Self::is_spent).
+    pub(super) spent: usize,
 }
 
 impl Outbox {
+    /// Whether so much was done, or is to be sent, under one hold of the lock that the rest is the clock's.
+    pub(super) fn is_spent(&self) -> bool {
+        self.spent > READ_BUDGET
+    }
+
     /// Sends a one-way request or an answer.
     pub(crate) fn send(&mut self, to: &ConnectionHandle, command: RemotingCommand) {
         self.effects.push(Effect::Send(to.clone(), command));

@@ -2,9 +2,12 @@
 
 use crate::message::properties;
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// Most words of a message's keys that are indexed; upstream indexes all.
 const MAX_KEYS: usize = 128;
+/// Longer lists are read with an index, since a message may bring thousands of names.
+const SHORT: usize = 32;
 
 /// Names and values in their order, each name once. Values are borrowed from the request as long as they stay.
 #[derive(Debug, Clone, Default)]
@@ -50,8 +53,20 @@ impl<'a> PropertyList<'a> {
 impl<'a> FromIterator<(&'a str, &'a str)> for PropertyList<'a> {
     fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(pairs: I) -> Self {
         let mut list = Self(Vec::with_capacity(16));
+        let mut places: HashMap<Cow<'a, str>, usize> = HashMap::new();
         for (name, value) in pairs {
-            list.set(name, value);
+            if list.0.len() < SHORT {
+                list.set(name, value);
+                continue;
+            }
+            if places.is_empty() {
+                places = list.0.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
+            }
+            let next = list.0.len();
+            match *places.entry(name.into()).or_insert(next) {
+                at if at == next => list.0.push((name.into(), value.into())),
+                at => list.0[at].1 = value.into(),
+            }
         }
         list
     }
@@ -75,5 +90,18 @@ mod tests {
         assert_eq!(list.get("a"), Some("2"));
         assert_eq!(list.encode(), "a\u{1}2\u{2}KEYS\u{1}k1  k2\u{2}UNIQ_KEY\u{1}u\u{2}");
         assert_eq!(list.index_keys().collect::<Vec<_>>(), ["u", "k1", "k2"]);
+    }
+
+    #[test]
+    fn a_long_list_keeps_order_and_the_last_of_equal_names() {
+        let one = |number: usize| format!("n{number}\u{1}{number}\u{2}");
+        let text: String = (0..40).map(one).collect();
+        let list = format!("{text}n3\u{1}x\u{2}n39\u{1}y\u{2}");
+        let list = PropertyList::parse(&list);
+        assert_eq!(
+            (list.0.len(), list.get("n3"), list.get("n39"), list.get("n38")),
+            (40, Some("x"), Some("y"), Some("38"))
+        );
+        assert_eq!(PropertyList::parse(&text).encode(), text);
     }
 }

@@ -67,6 +67,7 @@ pub(crate) fn pull(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer 
     let is_small = call.command.body.is_empty()
         && call.command.remark.is_none()
         && call.command.ext_fields.raw().1.len() <= MAX_HELD_REQUEST;
+    let weight = 1024 + call.command.ext_fields.raw().1.len() + found.filter.bytes();
     let may_wait = has(header.sys_flag, SUSPEND) && !call.command.is_oneway() && is_small;
     if code != ResponseCode::PULL_NOT_FOUND || !may_wait {
         return Ok(Some(answer(code, found)));
@@ -81,6 +82,7 @@ pub(crate) fn pull(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer 
         offset: header.queue_offset,
         until: state.now() + wait,
         filter: found.filter.clone(),
+        weight,
         pull: HeldPull { connection: call.connection.clone(), request: call.command.clone() },
     };
     match state.holds.hold(held) {
@@ -95,6 +97,7 @@ impl State {
         let HeldPull { connection, request } = held.pull;
         let outcome = request.header::<PullMessageRequestHeader<'_>>().map_err(Refusal::from).and_then(|header| {
             let found = look(self, &header)?;
+            out.spent += 1000 + found.read.spent + found.read.records.len() / 4;
             Ok(answer(code(&found, header.queue_offset), found))
         });
         let mut response = outcome.unwrap_or_else(Refusal::answer);
@@ -196,7 +199,7 @@ fn look(state: &mut State, header: &PullMessageRequestHeader<'_>) -> Result<Foun
         Some(offset) => {
             let (min_offset, max_offset) = state.store.bounds(name, queue_id);
             let status = ReadStatus::OffsetReset;
-            ReadAnswer { status, next_offset: offset, min_offset, max_offset, behind: 0, records: Vec::new() }
+            ReadAnswer { status, next_offset: offset, min_offset, max_offset, behind: 0, spent: 0, records: Vec::new() }
         }
         None => state.store.read(name, queue_id, header.queue_offset, header.max_msg_nums, &filter),
     };

@@ -86,6 +86,13 @@ impl Schedule {
         self.waiting.pop().map(|Reverse((_, _, position))| position)
     }
 
+    /// Forgets what is gone from the store, once there is about twice as much here as the store's `messages`.
+    pub(crate) fn tidy(&mut self, messages: usize, is_there: impl Fn(i64) -> bool) {
+        if self.waiting.len() > 1024 + 2 * messages {
+            self.waiting.retain(|Reverse((_, _, position))| is_there(*position));
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -107,6 +114,16 @@ mod tests {
             let error = DelayLevels::parse(text).unwrap_err();
             assert!(error.to_string().contains(part), "{error}");
         }
+    }
+
+    #[test]
+    fn what_was_dropped_is_forgotten_when_it_is_the_most() {
+        let mut schedule = Schedule::default();
+        (0..1100).for_each(|position| schedule.add(Instant::now(), position));
+        schedule.tidy(100, |_| false);
+        assert_eq!(schedule.len(), 1100);
+        schedule.tidy(10, |position| position < 10);
+        assert_eq!(schedule.len(), 10);
     }
 
     #[test]

@@ -23,6 +23,8 @@ use crate::protocol::header::{SendMessageRequestHeader, SendMessageResponseHeade
 
 /// Largest total of a batch.
 const MAX_BATCH: usize = super::config::MAX_MESSAGE_SIZE;
+/// Longest properties that are looked at; equal names may make more than can be stored shorter.
+const MAX_PROPERTIES: usize = 4 * properties::MAX_LENGTH;
 /// Longest name of a retry or dead-letter topic.
 const MAX_DERIVED_TOPIC: usize = 255;
 
@@ -60,7 +62,12 @@ fn accept(state: &mut State, call: Call<'_>, out: &mut Outbox) -> Result<Remotin
     if call.command.body.is_empty() {
         return refuse(ResponseCode::SYSTEM_ERROR, "the message has no body");
     }
-    let list = PropertyList::parse(header.properties.unwrap_or_default());
+    let text = header.properties.unwrap_or_default();
+    if text.len() > MAX_PROPERTIES {
+        let remark = format!("the message is illegal: its properties have {} bytes", text.len());
+        return refuse(ResponseCode::MESSAGE_ILLEGAL, remark);
+    }
+    let list = PropertyList::parse(text);
     let unique_key = list.get(properties::UNIQ_KEY).map(str::to_owned);
     if header.batch == Some(true) {
         let is_delayed = list.get(properties::DELAY_TIME_LEVEL).is_some_and(|level| level.parse().unwrap_or(0) > 0);

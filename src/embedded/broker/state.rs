@@ -111,6 +111,8 @@ pub(crate) struct State {
     pub(crate) filters: FilterTable,
     pub(crate) taken_back: TakenBack,
     pub(crate) transactions: Transactions,
+    /// Whether pulls became due that a clock thread may not know of.
+    pub(super) is_overdue: bool,
     /// When the broker was made, by the wall clock.
     pub(crate) boot_millis: i64,
     /// The server whose tables stand below: 0 for the master, else a slave's id.
@@ -151,6 +153,7 @@ impl State {
             filters: FilterTable::default(),
             taken_back: TakenBack::new(),
             transactions: Transactions::default(),
+            is_overdue: false,
             boot_millis: config.clock.wall_millis(),
             offsets: OffsetTable::new(MOST_OFFSETS),
             connections: HashMap::new(),
@@ -231,6 +234,9 @@ impl State {
         for _ in 0..of_master {
             let Some(position) = self.schedule.pop_due(now) else { break };
             self.deliver_delayed(position, out);
+            if out.is_spent() {
+                break;
+            }
         }
         for _ in 0..of_master {
             let Some(id) = self.transactions.due(now) else { break };
@@ -239,6 +245,9 @@ impl State {
         for _ in 0..CLOCK_BATCH {
             let Some(held) = self.holds.take_due(now) else { break };
             self.resume(held, out);
+            if out.is_spent() {
+                break;
+            }
         }
         if self.next_scan.is_some_and(|due| due <= now) {
             let silent: Vec<u64> = self.consumers.expire(now).into_iter().chain(self.producers.expire(now)).collect();

@@ -18,6 +18,7 @@ use crate::protocol::header::{
 use crate::protocol::{RemotingCommand, ResponseCode, SubscriptionData, VERSION};
 use bytes::Bytes;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The answer to request 345.
@@ -53,10 +54,13 @@ pub(crate) fn topic(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer
 pub(crate) fn consume(state: &mut State, call: Call<'_>, _: &mut Outbox) -> Answer {
     let header: GetConsumeStatsRequestHeader<'_> = call.command.header()?;
     let group = header.consumer_group;
-    let (asked, is_list): (Vec<Arc<str>>, bool) = match (header.topic_list, header.topic) {
-        (Some(list), _) => (list.split(';').filter(|name| !name.is_empty()).map(Arc::from).collect(), true),
-        (None, Some(topic)) if !topic.is_empty() => (vec![topic.into()], false),
-        _ => (state.offsets.topics_of(group), false),
+    // Each name once, however often it is listed.
+    let (asked, is_list): (BTreeSet<Arc<str>>, bool) = match (header.topic_list, header.topic) {
+        (Some(list), _) => {
+            (list.split(';').filter(|name| state.topics.get(name).is_some()).map(Arc::from).collect(), true)
+        }
+        (None, Some(topic)) if !topic.is_empty() => (BTreeSet::from([topic.into()]), false),
+        _ => (state.offsets.topics_of(group).into_iter().collect(), false),
     };
     let mut stats = ConsumeStats::default();
     for name in asked {

@@ -50,6 +50,8 @@ pub(crate) struct ReadAnswer {
     pub(crate) max_offset: i64,
     /// Bytes of the log behind the last message looked at: how far its reader lags.
     pub(crate) behind: i64,
+    /// Work that went into conditions.
+    pub(crate) spent: usize,
     /// The records one behind the other, each as it was stored.
     pub(crate) records: Vec<u8>,
 }
@@ -88,6 +90,7 @@ impl MessageStore {
             min_offset: min,
             max_offset: max,
             behind: 0,
+            spent: 0,
             records: Vec::new(),
         };
         if max == 0 {
@@ -138,7 +141,7 @@ impl MessageStore {
         let mut records = Vec::with_capacity(bytes);
         taken.iter().for_each(|record| records.extend_from_slice(record));
         let count = taken.len() as u64;
-        let read = ReadAnswer { records, behind, ..answer(status, offset + scanned) };
+        let read = ReadAnswer { records, behind, spent, ..answer(status, offset + scanned) };
         self.handed_out += count;
         read
     }

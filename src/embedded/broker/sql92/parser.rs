@@ -3,6 +3,7 @@
 use super::Sql92;
 use super::lexer::{Lexer, Token, Word};
 use super::node::{Constant, Node, Place, Relation};
+use std::collections::HashMap;
 
 /// Deepest nesting, of brackets and of what a tree is made of.
 const MAX_DEPTH: usize = 100;
@@ -10,7 +11,7 @@ const MAX_DEPTH: usize = 100;
 pub(super) fn parse(text: &str) -> Result<Sql92, String> {
     let mut lexer = Lexer::new(text);
     let token = lexer.next()?;
-    let mut parser = Parser { lexer, token, names: Vec::new(), nodes: 0, depth: 0 };
+    let mut parser = Parser { lexer, token, names: HashMap::new(), nodes: 0, depth: 0 };
     let tree = parser.or()?;
     let root = parser.boolean(tree)?.node;
     Ok(Sql92 { root, names: parser.names, nodes: parser.nodes })
@@ -25,7 +26,7 @@ struct Tree {
 struct Parser<'a> {
     lexer: Lexer<'a>,
     token: Token,
-    names: Vec<Box<str>>,
+    names: HashMap<Box<str>, usize>,
     nodes: usize,
     depth: usize,
 }
@@ -200,11 +201,8 @@ impl Parser<'_> {
             Token::Literal(constant) => Node::Constant(constant.clone()),
             Token::Word(Word::Null) => Node::Constant(Constant::Null),
             Token::Name(name) => {
-                let at = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
-                    self.names.push(name.clone());
-                    self.names.len() - 1
-                });
-                Node::Property(at)
+                let next = self.names.len();
+                Node::Property(*self.names.entry(name.clone()).or_insert(next))
             }
             Token::Open => {
                 self.advance()?;

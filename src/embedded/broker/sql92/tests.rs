@@ -15,7 +15,8 @@ fn says_what_the_filter_of_a_real_broker_says() {
         let said = match Sql92::compile(&condition) {
             Err(_) => "X",
             Ok(sql) => {
-                let values: Vec<_> = sql.names.iter().map(|name| properties.get(&**name).copied()).collect();
+                let mut values = vec![None; sql.names.len()];
+                sql.names.iter().for_each(|(name, at)| values[*at] = properties.get(&**name).copied());
                 let (said, matches) = match eval::evaluate(&sql.root, &values) {
                     Ok(eval::Value::Bool(true)) => ("T", true),
                     Ok(eval::Value::Bool(false)) => ("F", false),
