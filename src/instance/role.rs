@@ -1,6 +1,6 @@
 //! What the instance knows of the clients on it. Producers and consumers implement these; no arrow runs back.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::protocol::body::{ConsumeMessageDirectlyResult, ConsumerData, ConsumerRunningInfo};
 use crate::time::Deadline;
 use bytes::Bytes;
@@ -55,18 +55,13 @@ pub(crate) trait ConsumerRole: Send + Sync {
     /// A new connection to the broker of this address is open; the broker may have restarted.
     fn connected(&self, address: &str);
     /// The connection to this address is gone; a broker there may be restarting.
-    fn disconnected(&self, address: &str) {
-        let _ = address;
-    }
+    fn disconnected(&self, address: &str);
     /// What the broker's tools ask a consumer, answered on a call thread; `None` when this kind does not serve it.
     /// `with_threads`: also what its threads are doing.
     fn running_info(&self, with_threads: bool) -> Option<ConsumerRunningInfo>;
     /// A tool wants the listener to handle one stored message now. Called on a call thread, so the listener must run on
     /// another.
-    fn consume_directly(&self, record: Bytes, broker_name: Option<&str>, answer: DirectAnswer) {
-        let _ = (record, broker_name);
-        answer(Err(Error::new(ErrorKind::State, format!("the consumer of group '{}' has no listener", self.group()))));
-    }
+    fn consume_directly(&self, record: Bytes, broker_name: Option<&str>, answer: DirectAnswer);
     /// The offsets this consumer would store now, for the queues of a topic it holds.
     fn consume_offsets(&self, topic: &str) -> Vec<(MessageQueue, i64)>;
     /// An operator's new offsets for queues of a topic.

@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime};
 
 impl Core {
     /// `ConsumerRunningInfo`, as the admin tools print it (02-consumer 13.3).
-    pub(super) fn describe(&self) -> ConsumerRunningInfo {
+    pub(super) fn running_info(&self) -> ConsumerRunningInfo {
         let names: String = self.member.instance.name_servers().iter().flat_map(|address| [address, ";"]).collect();
         let properties = [
             (ConsumerRunningInfo::CONSUME_TYPE, "CONSUME_ACTIVELY".to_owned()),

@@ -6,6 +6,7 @@ use super::core::{Core, Mode};
 use crate::consumer::held::HeldQueue;
 use crate::consumer::member::{Kind, Member, STORE_TIME};
 use crate::message::MessageExt;
+use crate::protocol::body::{ConsumeType, ConsumerRunningInfo};
 use crate::time::Deadline;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,10 @@ use std::time::Duration;
 impl Kind for Core {
     fn member(&self) -> &Member {
         &self.member
+    }
+
+    fn consume_type(&self) -> ConsumeType {
+        ConsumeType::Actively
     }
 
     fn shares_queues(&self) -> bool {
@@ -100,6 +105,18 @@ impl Kind for Core {
             self.buffer.commit(held);
         }
         self.buffer.in_hand(held)
+    }
+
+    fn persist(&self, deadline: Deadline) {
+        // With auto commit its own job does it.
+        if !self.config.auto_commit {
+            self.buffer.find_ended();
+            self.member.store(&self.member.held.all(), deadline);
+        }
+    }
+
+    fn describe(&self, _: bool) -> ConsumerRunningInfo {
+        self.running_info()
     }
 
     fn consumed(&self) -> u64 {

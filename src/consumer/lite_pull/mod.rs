@@ -1,6 +1,6 @@
 //! The lite pull consumer: messages are fetched ahead, and the user's threads take them by `poll`.
 //!
-//! `config` builds it, `core` is what its instance sees of it, `kind` what it does in its own way as a member of its group,
+//! `config` builds it, `core` is what it is made of, `kind` what it does in its own way as a member of its group,
 //! `assign` how it comes to its queues. Messages wait in the `buffer`, `commit` stores what is handled, `seek` asks for
 //! offsets and moves.
 //! It has no thread of its own: service threads fetch, the user's threads do the rest.

@@ -1,13 +1,14 @@
 //! A member of a consumer group: what every kind of consumer has and does, however its messages reach the user.
 //!
 //! It owns the queues held, the rebalancer, the subscriptions, the store of offsets and the watch over the group.
-//! `ownership` takes and gives up queues, `pulls` keeps one pull a queue going, `offsets` stores, resets and asks,
+//! `role` is how its instance sees it, `ownership` takes and gives up queues, `pulls` keeps one pull a queue going, `offsets` stores, resets and asks,
 //! `watch` looks for problems of the group, `stop` ends it all. A kind of consumer adds what it does in its own way: [`Kind`].
 
 pub(crate) mod config;
 mod offsets;
 mod ownership;
 mod pulls;
+mod role;
 mod stop;
 mod subscriptions;
 mod watch;
@@ -27,13 +28,14 @@ use crate::consumer::rebalance::Rebalancer;
 use crate::consumer::rebalance::start_offset::ConsumeFromWhere as StartAt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::instance::ClientInstance;
-use crate::instance::role::Round;
+use crate::instance::role::{DirectAnswer, Round};
 use crate::message::{MessageExt, MessageQueue};
 use crate::protocol::SubscriptionData;
-use crate::protocol::body::{ConsumeFromWhere, ConsumeType, ConsumerData};
+use crate::protocol::body::{ConsumeFromWhere, ConsumeType, ConsumerData, ConsumerRunningInfo};
 use crate::sync::{Mutex, Rank};
 use crate::thread::contain;
 use crate::time::Deadline;
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -42,8 +44,10 @@ use watch::GroupWatch;
 
 /// What a kind of consumer does in its own way. The member calls it; it runs what is the same for all kinds by its
 /// [`Member`].
-pub(crate) trait Kind: Send + Sync {
+pub(crate) trait Kind: Send + Sync + 'static {
     fn member(&self) -> &Member;
+    /// As heartbeats have it.
+    fn consume_type(&self) -> ConsumeType;
     /// Whether the queues are shared out by rounds. Else the user names them, and no other member matters.
     fn shares_queues(&self) -> bool {
         true
@@ -101,6 +105,16 @@ pub(crate) trait Kind: Send + Sync {
     fn join(&self, deadline: Deadline) -> bool {
         let _ = deadline;
         true
+    }
+    /// What the periodic job stores.
+    fn persist(&self, deadline: Deadline);
+    /// What the broker's tools ask a consumer. `with_threads`: also what its threads are doing.
+    fn describe(&self, with_threads: bool) -> ConsumerRunningInfo;
+    /// As [`ConsumerRole::consume_directly`](crate::instance::role::ConsumerRole::consume_directly).
+    fn direct(&self, record: Bytes, broker_name: Option<&str>, answer: DirectAnswer) {
+        let _ = (record, broker_name);
+        let text = format!("the consumer of group '{}' has no listener", self.member().group);
+        answer(Err(Error::new(ErrorKind::State, text)));
     }
     /// Messages handled since the start.
     fn consumed(&self) -> u64;
@@ -220,6 +234,8 @@ impl Member {
             consume_type,
             message_model: self.config.message_model.on_the_wire(),
             consume_from_where: match self.config.consume_from {
+                // The Java client that is polled says so whatever it was told.
+                _ if consume_type == ConsumeType::Actively => ConsumeFromWhere::LastOffset,
                 StartAt::LastOffset => ConsumeFromWhere::LastOffset,
                 StartAt::FirstOffset => ConsumeFromWhere::FirstOffset,
                 StartAt::Timestamp(_) => ConsumeFromWhere::Timestamp,

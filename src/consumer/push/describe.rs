@@ -24,7 +24,7 @@ impl Core {
     }
 
     /// `ConsumerRunningInfo`, as the admin tools print it (02-consumer 13.3).
-    pub(super) fn describe(&self, with_threads: bool) -> ConsumerRunningInfo {
+    pub(super) fn running_info(&self, with_threads: bool) -> ConsumerRunningInfo {
         let queues = self.member.held.all().into_iter().map(|held| (held.queue.clone(), queue_info(&held)));
         let user_info = self.config.user_info.as_ref().map(|info| contain(|| info()));
         let user_consumer_info = user_info.transpose().unwrap_or_else(|panic| {

@@ -53,7 +53,7 @@ impl Drop for Answer {
 }
 
 impl Core {
-    pub(super) fn direct(&self, record: Bytes, broker_name: Option<&str>, answer: DirectAnswer) {
+    pub(super) fn consume_directly(&self, record: Bytes, broker_name: Option<&str>, answer: DirectAnswer) {
         let options = DecodeOptions { max_inflated: self.member.config.max_inflated_size, ..DecodeOptions::default() };
         let mut message = match decode_one(record, &options) {
             Ok(message) => message,

@@ -5,8 +5,11 @@ use super::core::Core;
 use super::service::size_of;
 use crate::consumer::held::HeldQueue;
 use crate::consumer::member::{Kind, Member, STORE_TIME};
+use crate::instance::role::DirectAnswer;
 use crate::message::{MessageExt, properties};
+use crate::protocol::body::{ConsumeType, ConsumerRunningInfo};
 use crate::time::Deadline;
+use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +19,10 @@ const NO_ROOM_PAUSE: Duration = Duration::from_millis(50);
 impl Kind for Core {
     fn member(&self) -> &Member {
         &self.member
+    }
+
+    fn consume_type(&self) -> ConsumeType {
+        ConsumeType::Passively
     }
 
     fn take_over(&self, coming: Vec<Arc<HeldQueue>>, delay: Duration) {
@@ -125,6 +132,20 @@ impl Kind for Core {
     fn join(&self, deadline: Deadline) -> bool {
         let workers_ended = self.service.join(deadline);
         self.direct.join(deadline) && workers_ended
+    }
+
+    fn persist(&self, deadline: Deadline) {
+        self.observer.stats.sample();
+        self.service.settle_finished();
+        self.member.store(&self.member.held.all(), deadline);
+    }
+
+    fn describe(&self, with_threads: bool) -> ConsumerRunningInfo {
+        self.running_info(with_threads)
+    }
+
+    fn direct(&self, record: Bytes, broker_name: Option<&str>, answer: DirectAnswer) {
+        self.consume_directly(record, broker_name, answer);
     }
 
     fn consumed(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! The push consumer: messages come to a listener, on worker threads.
 //!
-//! `config` builds it, `core` is what its instance sees of it, `kind` what it does in its own way as a member of its group.
+//! `config` builds it, `core` is what it is made of, `kind` what it does in its own way as a member of its group.
 //! `concurrent` and `orderly` run the listener behind the seam `service`, `send_back` stores failed messages elsewhere,
 //! `describe` shows it.
 
