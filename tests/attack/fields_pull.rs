@@ -6,6 +6,8 @@ use rocketmq_sync::message::sys_flag::pull as pull_flag;
 use rocketmq_sync::protocol::{RequestCode, ResponseCode};
 use rocketmq_sync::thread::Latch;
 use rocketmq_sync::{ConsumeConcurrentlyStatus, ConsumeFromWhere, ConsumerEvent};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -62,12 +64,27 @@ fn an_offset_above_the_end_goes_to_the_end_and_never_to_zero() {
 
 /// Scripts the queue: the pull at `refused_at` is refused with these offsets, those at `then` and behind find messages
 /// up to `then` + 2.
-fn refuse_once(fake: &Fake, refused_at: i64, [next, min, max]: [i64; 3], then: i64) {
+fn refuse_once(fake: &Fake, refused_at: i64, range: [i64; 3], then: i64) {
+    refuse_once_when(fake, refused_at, range, then, || true);
+}
+
+/// The same, but that pulls at `refused_at` find nothing until it is time.
+fn refuse_once_when(
+    fake: &Fake,
+    refused_at: i64,
+    [next, min, max]: [i64; 3],
+    then: i64,
+    is_time: impl Fn() -> bool + Send + Sync + 'static,
+) {
     fake.script(move |asked| {
         if !asked.is_pull() {
             return Reply::Usual;
         }
         match asked.number("queueOffset") {
+            at if at == refused_at && !is_time() => {
+                let nothing = pull_answer(ResponseCode::PULL_NOT_FOUND, at, 0, at, Bytes::new());
+                Reply::GiveAfter(Duration::from_millis(20), nothing)
+            }
             at if at == refused_at => {
                 Reply::Give(pull_answer(ResponseCode::PULL_OFFSET_MOVED, next, min, max, Bytes::new()))
             }
@@ -88,13 +105,17 @@ fn refuse_once(fake: &Fake, refused_at: i64, [next, min, max]: [i64; 3], then: i
 fn a_reset_offset_is_pulled_while_a_listener_runs_whose_late_result_moves_nothing_back() {
     let fake = Fake::start(1);
     fake.store(0, 0..3);
-    refuse_once(&fake, 3, [42, 0, 100], 42);
+    // Not before all three are at the listener: what no worker has begun ends with the ownership.
+    let running = Arc::new(AtomicUsize::new(0));
+    let begun = running.clone();
+    refuse_once_when(&fake, 3, [42, 0, 100], 42, move || begun.load(Ordering::SeqCst) == 3);
     let go = Latch::new();
     let wait = go.clone();
     let (listener, seen) = deciding(move |message| {
         if message.queue_offset() >= 3 {
             return ConsumeConcurrentlyStatus::ConsumeSuccess;
         }
+        running.fetch_add(1, Ordering::SeqCst);
         assert!(wait.wait_timeout(LONG));
         // They fail, too: nothing of them may be sent back under the new ownership.
         ConsumeConcurrentlyStatus::ReconsumeLater
