@@ -65,12 +65,10 @@ fn a_message_is_handled_on_demand_and_each_outcome_is_told() {
     assert!(consumer.shutdown(LONG).is_clean());
 }
 
+type Listener = Box<dyn Fn(&[MessageExt], &mut ConsumeConcurrentlyContext) -> ConsumeConcurrentlyStatus + Send + Sync>;
+
 /// A listener that tells each begin and waits for a word to go on.
-fn held_up() -> (
-    impl Fn(&[MessageExt], &mut ConsumeConcurrentlyContext) -> ConsumeConcurrentlyStatus + Send + Sync,
-    Receiver<String>,
-    std::sync::mpsc::Sender<()>,
-) {
+fn held_up() -> (Listener, Receiver<String>, std::sync::mpsc::Sender<()>) {
     let (begun, begins) = channel();
     let (go, gate) = channel::<()>();
     let gate = Mutex::new(gate);
@@ -79,7 +77,7 @@ fn held_up() -> (
         let _ = gate.lock().unwrap().recv();
         ConsumeConcurrentlyStatus::ConsumeSuccess
     };
-    (listener, begins, go)
+    (Box::new(listener), begins, go)
 }
 
 #[test]

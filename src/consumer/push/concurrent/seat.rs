@@ -104,8 +104,8 @@ impl Seat {
     pub(super) fn show(&self, finished: &[i64]) {
         let shown = self.pending_len.load(Ordering::Relaxed);
         let end = finished.len().min(MOST_PENDING);
-        for at in shown..end {
-            self.pending[at].store(finished[at], Ordering::Release);
+        for (slot, offset) in self.pending.iter().zip(finished).skip(shown) {
+            slot.store(*offset, Ordering::Release);
         }
         self.pending_len.store(end, Ordering::Release);
     }
