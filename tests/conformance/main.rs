@@ -4,7 +4,7 @@
 //! Answers of real brokers are recorded in `answers/VERSION.txt`, so that `cargo test` needs none. With
 //! `ROCKETMQ_TEST_NAMESRV` and `ROCKETMQ_TEST_BROKER` set, as `tests/real_broker/run.sh` does, a live one is asked instead;
 //! `CONFORMANCE_RECORD=FILE` then also writes its answers down. `differences.txt` has what differs and why: a difference
-//! that is not in it fails, as does a line of it that nothing needs any more.
+//! that is not in it fails, as does a line of it that the recorded answers do not need.
 
 mod answer;
 mod cases;
@@ -34,7 +34,9 @@ fn the_embedded_cluster_answers_as_real_ones_do_but_for_the_differences_listed()
     let embedded = ask_embedded();
     assert!(embedded.cases() > 60, "the suite was run");
     let mut real = Vec::new();
+    let mut is_live = false;
     if let (Ok(name_server), Ok(broker)) = (env::var("ROCKETMQ_TEST_NAMESRV"), env::var("ROCKETMQ_TEST_BROKER")) {
+        is_live = true;
         let version = env::var("ROCKETMQ_TEST_VERSION").unwrap();
         let answers = cases::run(&name_server, &broker);
         if let Ok(file) = env::var("CONFORMANCE_RECORD") {
@@ -54,7 +56,10 @@ fn the_embedded_cluster_answers_as_real_ones_do_but_for_the_differences_listed()
     for (version, answers) in &real {
         report.extend(differences.unexplained(version, answers, &embedded));
     }
-    let versions: Vec<_> = real.iter().map(|(version, _)| version.as_str()).collect();
-    report.extend(differences.unused(&versions));
+    // Some differences depend on what a live broker has been through.
+    if !is_live {
+        let versions: Vec<_> = real.iter().map(|(version, _)| version.as_str()).collect();
+        report.extend(differences.unused(&versions));
+    }
     assert!(report.is_empty(), "{} lines:\n{}", report.len(), report.join("\n"));
 }

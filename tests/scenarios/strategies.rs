@@ -13,6 +13,7 @@ use rocketmq_sync::{
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Queues on each of the two brokers; in all, four members cannot share them evenly.
 const QUEUES: usize = 5;
@@ -26,11 +27,18 @@ pub fn all(target: &RealTarget) {
     target.start_second_broker();
     let topic = unique("strategies");
     target.create_topic_on_both(&topic, QUEUES as u32);
-    let mut queues = producer(target).publish_queues(&topic).unwrap_or_else(|error| panic!("{topic}: {error}"));
-    queues.sort();
-    let queues: Arc<[_]> = queues.into();
-    let brokers: BTreeSet<_> = queues.iter().map(MessageQueue::broker_name).collect();
-    assert_eq!((queues.len(), brokers.len()), (2 * QUEUES, 2), "{queues:?}");
+    // The name server may hear of the second broker's share a moment later.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let queues: Arc<[_]> = loop {
+        let mut queues = producer(target).publish_queues(&topic).unwrap_or_default();
+        queues.sort();
+        let brokers: BTreeSet<_> = queues.iter().map(MessageQueue::broker_name).collect();
+        if (queues.len(), brokers.len()) == (2 * QUEUES, 2) {
+            break queues.into();
+        }
+        assert!(Instant::now() < deadline, "both brokers have the topic: {queues:?}");
+        std::thread::park_timeout(Duration::from_millis(100));
+    };
 
     let mut troupe = Troupe::new();
     let java = troupe.open(target.java_members());
