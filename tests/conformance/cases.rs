@@ -31,16 +31,11 @@ pub fn run(name_server: &str, broker: &str) -> Answers {
         ("east-1@broker-a".to_owned(), "NAME"),
         ("broker-a".to_owned(), "NAME"),
     ];
-    let mut run = Run {
-        peer: Peer::new(),
-        name_server,
-        broker,
-        topic,
-        group,
-        client,
-        names: Names(names),
-        answers: Answers::default(),
-    };
+    let peer = Peer::new();
+    // A broker that has just started may not be registered yet.
+    peer.wait_for(name_server, RequestCode::GET_BROKER_CLUSTER_INFO, &[], broker);
+    let mut run =
+        Run { peer, name_server, broker, topic, group, client, names: Names(names), answers: Answers::default() };
     run.topics();
     run.sends();
     run.members();
@@ -365,6 +360,7 @@ impl Run<'_> {
     fn routes(&mut self) {
         let topic = self.topic.clone();
         let route = RequestCode::GET_ROUTEINFO_BY_TOPIC;
+        self.peer.wait_for(self.name_server, route, &[("topic", &topic)], self.broker);
         self.name_server("route: unknown topic", route, &[("topic", "cfnone")]);
         self.name_server("route: no topic", route, &[]);
         self.name_server("route: the topic", route, &[("topic", &topic), ("acceptStandardJsonOnly", "true")]);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use rocketmq_sync::protocol::{RemotingCommand, RequestCode};
 use rocketmq_sync::remoting::{ConnectionHandle, RemotingClient, RemotingConfig, RequestProcessor};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -37,6 +37,25 @@ impl Peer {
         }
         let command = command.with_body(Bytes::copy_from_slice(body.as_bytes()));
         self.0.invoke(&address.into(), command, PATIENCE)
+    }
+}
+
+impl Peer {
+    /// Asks until the body of the answer has this text in it.
+    pub fn wait_for(&self, address: &str, code: RequestCode, fields: &[(&str, &str)], text: &str) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let answer = self.ask(address, code.0, fields, "");
+            if answer.as_ref().is_ok_and(|answer| String::from_utf8_lossy(&answer.body).contains(text)) {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "request {} at {address} does not answer with {text}: {answer:?}",
+                code.0
+            );
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
     }
 }
 

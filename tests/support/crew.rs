@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// How long to wait for anything that ought to happen. It bounds a hang on a busy machine and asserts nothing.
 pub const PATIENCE: Duration = Duration::from_secs(120);
+/// How long until a condition that no event announces is looked at again.
+const AGAIN: Duration = Duration::from_millis(100);
 
 pub struct Member {
     pub name: String,
@@ -89,7 +91,8 @@ impl Crew {
         place
     }
 
-    /// Waits until `done` says so; it is asked after each batch of events. Fails with what every member has reported.
+    /// Waits until `done` says so; it is asked after each batch of events, and every now and then, since not all that it looks
+    /// at comes with events. Fails with what every member has reported.
     pub fn wait_for(&mut self, what: &str, mut done: impl FnMut(&Crew) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -99,8 +102,9 @@ impl Crew {
             if done(self) {
                 return;
             }
-            match self.receiver.recv_deadline(deadline) {
+            match self.receiver.recv_deadline(deadline.min(Instant::now() + AGAIN)) {
                 Ok((place, event)) => self.note(place, event),
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
                 Err(RecvTimeoutError::Timeout) => panic!("waited {PATIENCE:?} for {what}\n{}", self.report()),
                 Err(RecvTimeoutError::Disconnected) => unreachable!("the crew holds a sender itself"),
             }
