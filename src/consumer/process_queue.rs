@@ -241,17 +241,23 @@ impl ProcessQueue {
 }
 
 impl Contents {
-    /// Strictly above a limit is full, as in the Java client.
     fn full(&self, limits: &Limits) -> Option<Full> {
         let span = match (self.entries.front(), self.entries.back()) {
             (Some(first), Some(last)) => last.offset - first.offset,
             _ => 0,
         };
-        if self.unfinished > limits.messages {
+        limits.exceeded(self.unfinished, self.bytes, span)
+    }
+}
+
+impl Limits {
+    /// Which one is exceeded, if any. Strictly above a limit is full, as in the Java client.
+    pub(crate) fn exceeded(&self, messages: usize, bytes: u64, span: i64) -> Option<Full> {
+        if messages > self.messages {
             Some(Full::Messages)
-        } else if self.bytes > limits.bytes {
+        } else if bytes > self.bytes {
             Some(Full::Bytes)
-        } else if span > limits.span {
+        } else if span > self.span {
             Some(Full::Span)
         } else {
             None

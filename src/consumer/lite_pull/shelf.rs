@@ -180,18 +180,10 @@ impl Queue {
         Some((self.batches.front()?.first()?.queue_offset(), self.batches.back()?.last()?.queue_offset()))
     }
 
-    /// Strictly above a limit is full, as in the Java client.
+    /// Whether it holds more than it may.
     pub(super) fn full(&self, limits: &Limits) -> Option<Full> {
         let span = self.range().map_or(0, |(first, last)| last - first);
-        if self.messages > limits.messages {
-            Some(Full::Messages)
-        } else if self.bytes > limits.bytes {
-            Some(Full::Bytes)
-        } else if span > limits.span {
-            Some(Full::Span)
-        } else {
-            None
-        }
+        limits.exceeded(self.messages, self.bytes, span)
     }
 }
 
